@@ -1,0 +1,49 @@
+-- Writes definitions, each only over the version the caller has seen; with atomic = 1 all of them or none.
+-- MOVES
+-- KEYS    shard due heads jobs body definitions signals
+-- ARGV    generation:text atomic:int items:[job:text expect:int due:text value:text]
+--         expect 0: no such job yet; else its present version. due '': none.
+-- REPLY   ok now journal_id tag... (ok, exists, conflict, deleted, missing) | refused now tag... | closed | reopened generation
+-- COST    5 calls an item
+--include guard
+--include now_ms
+--include journal
+--include head_parse
+--include partition_of
+--include job_write
+--include due_set
+local refusal, marker = guard(a_generation)
+if refusal then return refusal end
+local now = now_ms()
+local tags, events, writes, bad = {}, {}, {}, false
+local planned = {}
+for i = group_at, #ARGV, group_width do
+  local job, expect, due, value = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
+  local p = partition_of(job)
+  local old = head_parse(redis.call('HGET', key('jobs', p, 0), job))
+  local tag = 'ok'
+  if not p or not head_parse(value) or (due ~= '' and not tonumber(due)) then
+    return redis.error_reply('put: no job record for ' .. job)
+  elseif planned[job] then tag = 'exists'
+  elseif old and old.state == 'd' then tag = 'deleted'
+  elseif expect == 0 and old then tag = 'exists'
+  elseif expect > 0 and not old then tag = 'missing'
+  elseif expect > 0 and old.version ~= expect then tag = 'conflict' end
+  tags[#tags + 1] = tag
+  if tag == 'ok' then
+    planned[job] = true
+    events[#events + 1] = 'j'
+    events[#events + 1] = job .. '\n' .. value
+    writes[#writes + 1] = {p, job, value, due}
+  else
+    bad = true
+  end
+end
+if bad and a_atomic == 1 then return {'refused', text(now), unpack(tags)} end
+local id = journal('definitions', marker.generation, events) or ''
+for i = 1, #writes do
+  local w = writes[i]
+  job_write(w[1], w[2], w[3])
+  due_set(w[1], w[2], w[4])
+end
+return {'ok', text(now), id, unpack(tags)}

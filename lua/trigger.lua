@@ -1,0 +1,46 @@
+-- Owes one manual run of a job now, beside its schedule; a repeat with the same idempotency hash gives the same run.
+-- MOVES   none -> QUEUED
+-- KEYS    shard jobs runs staged triggers definitions signals
+-- ARGV    generation:text job:text suffix:text repeat_key:text
+--         suffix: 4 characters that end the run id. repeat_key: '' for none.
+-- REPLY   ok now journal_id run | already now journal_id run | missing now | completed now | closed | reopened generation
+-- COST    8 calls
+--include guard
+--include now_ms
+--include journal
+--include head_parse
+--include partition_of
+--include run_pack
+--include run_first_rev
+--include signal_due
+local refusal, marker = guard(a_generation)
+if refusal then return refusal end
+local now = now_ms()
+local p = partition_of(a_job)
+local head = head_parse(redis.call('HGET', key('jobs', p, 0), a_job))
+if not head or head.state == 'd' then return {'missing', text(now)} end
+if head.state == 'c' then return {'completed', text(now)} end
+local member = a_job .. '|' .. a_repeat_key
+local at = text(now)
+if a_repeat_key ~= '' then
+  local before = redis.call('ZSCORE', key('triggers'), member)
+  if before then
+    local last = redis.call('XREVRANGE', key('definitions'), '+', '-', 'COUNT', 1)
+    return {'already', at, last[1] and last[1][1] or '', a_job .. ':m-' .. text(tonumber(before)) .. '-' .. a_suffix}
+  end
+end
+local run = a_job .. ':m-' .. at .. '-' .. a_suffix
+if redis.call('HEXISTS', key('runs'), run) == 1 then
+  return {'already', at, '', run}
+end
+local record = run_pack({state = 'Q', rev = run_first_rev(head.sv), lane = head.lane, sv = head.sv, attempt = 0,
+  fence = '0', worker = '', claimed = at, due = at, started = '0', flags = 'M'})
+local id = journal('definitions', marker.generation, {'r', run .. '\n' .. record .. '\n' .. at .. '\n'})
+redis.call('HSET', key('runs'), run, record)
+redis.call('ZADD', key('staged'), at, run .. '|' .. head.lane)
+if a_repeat_key ~= '' then
+  redis.call('ZREMRANGEBYSCORE', key('triggers'), '-inf', text(now - 86400000))
+  redis.call('ZADD', key('triggers'), at, member)
+end
+signal_due(at)
+return {'ok', at, id, run}

@@ -1,0 +1,1 @@
+"""The SDK over HTTP, synchronous and asynchronous; imports neither store nor ledger."""

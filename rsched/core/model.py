@@ -1,0 +1,195 @@
+"""The shapes people send and get, and the durable definition of a job. JSON field names are these names."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from rsched.core.durations import parse_duration
+
+Duration = str | int | float
+MisfirePolicy = Literal["run_once", "run_all", "skip"]
+Overlap = Literal["allow"]
+Priority = Literal["high", "normal", "low"]
+
+PRIORITY_CODE: dict[Priority, str] = {"high": "0", "normal": "1", "low": "2"}
+DEFAULT_GRACE_MS = 60_000
+HTTP_QUEUE = "http"
+MAX_DEFINITION_BYTES = 65_536
+
+
+class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One of {cron, timezone}, {every, anchor}, {at}, {delay}. Instants are RFC 3339 with offset."""
+
+    cron: str | None = None
+    timezone: str | None = None
+    every: Duration | None = None
+    anchor: str | None = None
+    at: str | None = None
+    delay: Duration | None = None
+
+
+class HttpTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="http"):
+    """An HTTP call; 2xx is success. body: any JSON, by default the job's payload."""
+
+    url: str
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "POST"
+    headers: dict[str, str] = {}
+    body: Any = None
+
+
+class FunctionTarget(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="function"
+):
+    """A Python function that workers of `queue` serve under the name `function`."""
+
+    function: str
+    queue: str = "default"
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+
+
+Target = HttpTarget | FunctionTarget
+
+
+def queue_of(target: Target) -> str:
+    """The queue whose workers can call the target."""
+    return HTTP_QUEUE if isinstance(target, HttpTarget) else target.queue
+
+
+class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    max_attempts: int = 3
+    backoff: Literal["exponential", "fixed"] = "exponential"
+    base: Duration = "1s"
+    factor: float = 2
+    cap: Duration = "10m"
+    jitter: Literal["full", "none"] = "full"
+
+    @property
+    def base_ms(self) -> int:
+        return parse_duration(self.base)
+
+    @property
+    def cap_ms(self) -> int:
+        return parse_duration(self.cap)
+
+
+class Misfire(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """grace: an occurrence later than this is a misfire."""
+
+    grace: Duration = "60s"
+
+
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /v1/jobs."""
+
+    schedule: ScheduleSpec
+    target: Target
+    name: str | None = None
+    team: str = "default"
+    payload: Any = None
+    timeout_s: float = 60
+    retry: RetryPolicy = RetryPolicy()
+    misfire_policy: MisfirePolicy = "run_once"
+    misfire: Misfire = Misfire()
+    overlap: Overlap = "allow"
+    priority: Priority = "normal"
+    tags: list[str] = []
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What Redis and the ledger keep of a job (msgpack, positional: fields are only ever added at the end).
+
+    schedule is resolved: a delay has become `at`, an interval has its anchor. key: the Idempotency-Key it was created
+    with; body_hash: of the request that made this version, to tell a repeat from a conflict.
+    """
+
+    team: str
+    name: str | None
+    incarnation: int
+    schedule: ScheduleSpec
+    target: Target
+    payload: Any
+    timeout_s: float
+    retry: RetryPolicy
+    misfire_policy: MisfirePolicy
+    misfire: Misfire
+    overlap: Overlap
+    priority: Priority
+    tags: list[str]
+    created_at: int
+    updated_at: int
+    key: str | None
+    body_hash: str
+
+    @property
+    def lane(self) -> str:
+        """queue:team:priority, which names the queue stream its runs go through."""
+        return f"{queue_of(self.target)}:{self.team}:{PRIORITY_CODE[self.priority]}"
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Definition)
+
+
+def encode_definition(definition: Definition) -> bytes:
+    return _encoder.encode(definition)
+
+
+def decode_definition(body: bytes) -> Definition:
+    return _decoder.decode(body)
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as the API shows it. Instants are RFC 3339; next_run_at has the offset of the job's own zone."""
+
+    job_id: str
+    name: str | None
+    team: str
+    schedule: ScheduleSpec
+    target: Target
+    payload: Any
+    timeout_s: float
+    retry: RetryPolicy
+    misfire_policy: MisfirePolicy
+    misfire: Misfire
+    overlap: Overlap
+    priority: Priority
+    tags: list[str]
+    state: str
+    next_run_at: str | None
+    version: int
+    created_at: str
+    updated_at: str
+
+
+class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
+    """One numbered try at a run; status is the run state that the try ended in, RUNNING while it lasts."""
+
+    attempt: int
+    fence: int
+    worker: str
+    status: str
+    started_at: str | None
+    finished_at: str | None
+    duration_s: float | None
+    lateness_ms: int | None
+    error: str | None
+
+
+class RunView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A run as the API shows it; status is one of the run states. `attempts` only where one run is asked for."""
+
+    run_id: str
+    job_id: str
+    scheduled_at: str
+    status: str
+    attempt: int
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    duration_s: float | None
+    lateness_ms: int | None
+    error: str | None
+    attempts: list[AttemptView] | msgspec.UnsetType = msgspec.UNSET

@@ -1,0 +1,106 @@
+"""The states of jobs and runs, and the one table of legal moves. Lua, SQL and the docs follow it and are tested against it."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+
+class RunState(enum.StrEnum):
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    RETRYING = "RETRYING"
+    SUCCEEDED = "SUCCEEDED"
+    DEAD = "DEAD"
+    CANCELLED = "CANCELLED"
+    SKIPPED = "SKIPPED"
+
+    @property
+    def code(self) -> str:
+        """The one character that stands for the state in packed records."""
+        return _RUN_CODES[self]
+
+    @property
+    def final(self) -> bool:
+        return self in FINAL
+
+
+_RUN_CODES = {
+    RunState.QUEUED: "Q",
+    RunState.RUNNING: "R",
+    RunState.RETRYING: "T",
+    RunState.SUCCEEDED: "S",
+    RunState.DEAD: "D",
+    RunState.CANCELLED: "C",
+    RunState.SKIPPED: "K",
+}
+RUN_STATE_OF_CODE = {code: state for state, code in _RUN_CODES.items()}
+FINAL = frozenset({RunState.SUCCEEDED, RunState.DEAD, RunState.CANCELLED, RunState.SKIPPED})
+
+
+class JobState(enum.StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    INVALID = "invalid"
+    DELETED = "deleted"
+
+    @property
+    def code(self) -> str:
+        return self.value[0]
+
+    @property
+    def rank(self) -> int:
+        """Within one version a later state of a job outranks an earlier one, so that records may arrive in any order."""
+        return _JOB_RANKS[self]
+
+
+JOB_STATE_OF_CODE = {s.code: s for s in JobState}
+_JOB_RANKS = {
+    JobState.ACTIVE: 0,
+    JobState.PAUSED: 0,
+    JobState.INVALID: 1,
+    JobState.COMPLETED: 1,
+    JobState.DELETED: 2,
+}
+
+
+class Move(NamedTuple):
+    """`verb` (a script) takes a run from `source` (None: no run yet) to `target`, if the caller presents `presents`."""
+
+    verb: str
+    source: RunState | None
+    target: RunState
+    presents: str
+
+
+_Q, _R, _T = RunState.QUEUED, RunState.RUNNING, RunState.RETRYING
+_S, _D, _C, _K = RunState.SUCCEEDED, RunState.DEAD, RunState.CANCELLED, RunState.SKIPPED
+
+MOVES: tuple[Move, ...] = (
+    Move("claim", None, _Q, "epoch of the partition"),
+    Move("claim", _Q, _Q, "epoch of the partition; a newer schedule version"),
+    Move("misfire", None, _Q, "schedule version and due time"),
+    Move("payout", None, _Q, "schedule version and the range's position"),
+    Move("trigger", None, _Q, "nothing"),
+    Move("fetch", _Q, _R, "a queue entry"),
+    Move("fetch", _T, _R, "a queue entry"),
+    Move("fetch", _Q, _K, "a queue entry; the job was paused or rescheduled after the claim"),
+    Move("fetch", _T, _K, "a queue entry; the job was paused or rescheduled after the claim"),
+    Move("fetch", _Q, _C, "a queue entry; the job was deleted"),
+    Move("fetch", _T, _C, "a queue entry; the job was deleted"),
+    Move("finish", _R, _S, "fence"),
+    Move("finish", _R, _T, "fence"),
+    Move("finish", _R, _D, "fence"),
+    Move("finish", _R, _C, "fence; a cancel was asked for"),
+    Move("giveback", _R, _Q, "fence; the attempt did not start"),
+    Move("giveback", _R, _T, "fence; the attempt did not start"),
+    Move("reap", _R, _T, "fence; the lease ended"),
+    Move("reap", _R, _D, "fence; the lease ended"),
+    Move("reap", _R, _C, "fence; the lease ended; a cancel was asked for"),
+    Move("cancel", _Q, _C, "nothing"),
+    Move("cancel", _T, _C, "nothing"),
+    Move("adopt", None, _R, "fence; the shard lost its tail"),
+    Move("adopt", _Q, _R, "fence; the shard lost its tail"),
+    Move("adopt", _T, _R, "fence; the shard lost its tail"),
+)

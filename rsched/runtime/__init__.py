@@ -1,0 +1,1 @@
+"""Process plumbing: service lifecycle, clock, signals, logging, metrics."""

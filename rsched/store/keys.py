@@ -1,0 +1,139 @@
+"""Every key that rsched uses in Redis is built here (and, for scripts, by lua/lib/key.lua in the same shape).
+
+`<prefix>:{<shard>}:<kind>[:<part>...]`; the hash tag makes a shard the unit of atomicity. Parts are slugs and ids only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Keys(NamedTuple):
+    prefix: str
+    shard: str
+
+    def _key(self, *parts: str | int) -> str:
+        return f"{self.prefix}:{{{self.shard}}}:{':'.join(map(str, parts))}"
+
+    @property
+    def marker(self) -> str:
+        """HASH generation, state, run_id, repl_id, closed_at, hold_until."""
+        return self._key("shard")
+
+    def due(self, partition: int) -> str:
+        """ZSET job -> due ms. One slice at first."""
+        return self._key("due", partition, 0)
+
+    @property
+    def heads(self) -> str:
+        """ZSET partition -> earliest due ms."""
+        return self._key("heads")
+
+    def jobs(self, partition: int) -> str:
+        """HASH job -> head, newline, body. One bucket at first."""
+        return self._key("jobs", partition, 0)
+
+    def body(self, partition: int) -> str:
+        """HASH job -> body, for bodies over 1 KB."""
+        return self._key("body", partition)
+
+    def calendar(self, schedule_id: str) -> str:
+        """ZSET ms -> ms of upcoming occurrences, contiguous after the member `from`; `end` where there are no more."""
+        return self._key("calendar", schedule_id)
+
+    @property
+    def runs(self) -> str:
+        """HASH run -> packed run record; runs that are not final."""
+        return self._key("runs")
+
+    @property
+    def staged(self) -> str:
+        """ZSET run|lane -> release ms."""
+        return self._key("staged")
+
+    @property
+    def retries(self) -> str:
+        """ZSET run|lane -> release ms."""
+        return self._key("retries")
+
+    @property
+    def catchup(self) -> str:
+        """ZSET job|from|to|sv -> next payout ms."""
+        return self._key("catchup")
+
+    def queue(self, lane: str) -> str:
+        """STREAM of runnable runs of one lane (queue:team:priority)."""
+        return self._key("q", lane)
+
+    def ready(self, queue: str) -> str:
+        """ZSET team -> virtual time; teams that have work now."""
+        return self._key("ready", queue)
+
+    def virtual(self, queue: str) -> str:
+        """HASH team -> virtual time when it last left `ready`; field "" is the queue's own."""
+        return self._key("virtual", queue)
+
+    @property
+    def leases(self) -> str:
+        """ZSET run -> lease end ms; the only authority on who may work."""
+        return self._key("leases")
+
+    @property
+    def owners(self) -> str:
+        """HASH partition -> scheduler|epoch."""
+        return self._key("owners")
+
+    @property
+    def schedulers(self) -> str:
+        """ZSET scheduler -> lease end ms."""
+        return self._key("schedulers")
+
+    @property
+    def workers(self) -> str:
+        """HASH worker -> last fetch ms|queues."""
+        return self._key("workers")
+
+    @property
+    def requests(self) -> str:
+        """HASH worker -> number of its last fetch, then the runs it was given."""
+        return self._key("requests")
+
+    @property
+    def finishes(self) -> str:
+        """HASH worker -> number of its last finish, which a repeat is answered by."""
+        return self._key("finishes")
+
+    @property
+    def triggers(self) -> str:
+        """ZSET job|idempotency hash -> ms of the manual run, kept for a day."""
+        return self._key("triggers")
+
+    @property
+    def holders(self) -> str:
+        """SET of workers that have not adopted since the shard was opened."""
+        return self._key("holders")
+
+    @property
+    def poison(self) -> str:
+        """HASH of bad entries set aside, with what was found."""
+        return self._key("poison")
+
+    @property
+    def fence(self) -> str:
+        """INT, the shard's fence counter."""
+        return self._key("fence")
+
+    @property
+    def journal(self) -> str:
+        """STREAM of run events, ids `<generation>-<n>`."""
+        return self._key("journal")
+
+    @property
+    def definitions(self) -> str:
+        """STREAM of definition events and of manual verbs' events, ids `<generation>-<n>`."""
+        return self._key("definitions")
+
+    @property
+    def signals(self) -> str:
+        """Pub/sub channel: `due <ms>`, `work <queue>`, `cancel <run>`, `journal`."""
+        return self._key("signals")

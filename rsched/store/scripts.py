@@ -1,0 +1,151 @@
+"""Loads lua/: one file per verb, its header parsed into a typed calling convention, its includes resolved.
+
+A header is the leading comment block. Its ARGV line names the scalars and at most one trailing list of groups, e.g.
+`ARGV worker:text slots:int runs:[run:text fence:int]`; from it come the Lua locals of those names (prefixed `a_`, ints
+through tonumber) and the keyword arguments of the Python call, so that neither side ever counts positions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import NamedTuple
+
+_INCLUDE = re.compile(r"^--include (\w+)$", re.MULTILINE)
+_ARGUMENT = re.compile(r"(\w+):(int|text|\[([^\]]*)\])")
+SECTIONS = ("MOVES", "KEYS", "ARGV", "REPLY", "COST")
+
+Value = str | bytes | int
+
+
+class Header(NamedTuple):
+    """promise: the first sentence. moves: (source or none, target) state names. tags: first elements of replies."""
+
+    verb: str
+    promise: str
+    moves: frozenset[tuple[str, str]]
+    keys: tuple[str, ...]
+    scalars: tuple[tuple[str, str], ...]
+    group_name: str | None
+    group: tuple[tuple[str, str], ...]
+    tags: tuple[str, ...]
+    allow_oom: bool
+
+
+class Script(NamedTuple):
+    header: Header
+    source: str
+    sha: str
+
+    def argv(self, scalars: Mapping[str, Value], group: Iterable[Sequence[Value]] = ()) -> list[Value]:
+        """The positional ARGV of a call with named arguments. TypeError where a name is missing or too many."""
+        names = [name for name, _ in self.header.scalars]
+        if scalars.keys() != set(names):
+            raise TypeError(f"{self.header.verb} takes {names}, not {sorted(scalars)}")
+        out: list[Value] = [scalars[name] for name in names]
+        width = len(self.header.group)
+        for item in group:
+            if len(item) != width:
+                raise TypeError(f"{self.header.verb}: a group has {width} values, not {len(item)}")
+            out.extend(item)
+        return out
+
+
+def lua_folder() -> Traversable:
+    """The packaged folder if there is one, else the checkout's."""
+    packaged = files("rsched") / "lua"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "lua"
+
+
+def parse_header(verb: str, text: str) -> Header:
+    """ValueError where the header lacks a section or names an unknown type."""
+    sections: dict[str, str] = {}
+    current = "PROMISE"
+    for line in text.split("\n"):
+        if not line.startswith("--"):
+            break
+        words = line[2:].strip()
+        first = words.split(" ", 1)[0]
+        if first in SECTIONS or first == "FLAGS":
+            current, words = first, words[len(first) :].strip()
+        if words.startswith("include "):
+            continue
+        sections[current] = f"{sections.get(current, '')} {words}".strip()
+    missing = [s for s in SECTIONS if s not in sections]
+    if missing:
+        raise ValueError(f"lua/{verb}.lua: header lacks {', '.join(missing)}")
+    scalars: list[tuple[str, str]] = []
+    group_name, group = None, ()
+    for name, kind, inner in _ARGUMENT.findall(sections["ARGV"]):
+        if kind.startswith("["):
+            group_name = name
+            group = tuple((n, k) for n, k, _ in _ARGUMENT.findall(inner))
+        elif group_name is None:
+            scalars.append((name, kind))
+        else:
+            raise ValueError(f"lua/{verb}.lua: {name} follows the list {group_name}")
+    moves = re.findall(r"(\w+) -> (\w+)", sections["MOVES"])
+    tags = tuple(part.split()[0] for part in sections["REPLY"].split(" | "))
+    return Header(
+        verb,
+        sections.get("PROMISE", ""),
+        frozenset(moves),
+        tuple(sections["KEYS"].split()),
+        tuple(scalars),
+        group_name,
+        group,
+        tags,
+        "allow-oom" in sections.get("FLAGS", ""),
+    )
+
+
+def _prelude(header: Header) -> str:
+    lines = []
+    for i, (name, kind) in enumerate(header.scalars, 1):
+        lines.append(f"local a_{name} = " + (f"tonumber(ARGV[{i}])" if kind == "int" else f"ARGV[{i}]"))
+    if header.group_name:
+        lines.append(f"local group_at, group_width = {len(header.scalars) + 1}, {len(header.group)}")
+    return "\n".join(lines)
+
+
+def _includes(folder: Traversable, text: str, seen: list[str], path: tuple[str, ...]) -> list[str]:
+    out = []
+    for name in _INCLUDE.findall(text):
+        if name in path:
+            raise ValueError(f"lua/lib: include cycle {' -> '.join((*path, name))}")
+        if name in seen:
+            continue
+        body = (folder / "lib" / f"{name}.lua").read_text()
+        out += _includes(folder, body, seen, (*path, name))
+        seen.append(name)
+        out.append(_strip(body))
+    return out
+
+
+def _strip(text: str) -> str:
+    return "\n".join(line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("--"))
+
+
+def compose(folder: Traversable, verb: str, *, shebang: bool = True) -> Script:
+    """The whole source of a verb. shebang=False leaves out the `#!lua` line, which fakeredis does not know."""
+    text = (folder / f"{verb}.lua").read_text()
+    header = parse_header(verb, text)
+    parts = [*_includes(folder, text, [], ()), _prelude(header), _strip(text)]
+    source = "\n".join(p for p in parts if p) + "\n"
+    if shebang:
+        source = "#!lua" + (" flags=allow-oom" if header.allow_oom else "") + "\n" + source
+    return Script(header, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+
+
+@cache
+def load(verb: str, *, shebang: bool = True) -> Script:
+    return compose(lua_folder(), verb, shebang=shebang)
+
+
+def verbs() -> list[str]:
+    return sorted(f.name[:-4] for f in lua_folder().iterdir() if f.name.endswith(".lua"))
