@@ -12,6 +12,7 @@
 --include partition_of
 --include job_write
 --include due_set
+--include text
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 local now = now_ms()

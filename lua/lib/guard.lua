@@ -1,6 +1,5 @@
 -- nil and the marker {generation, closed_at, hold_until} if the shard is open on this very server and the caller knows
 -- its generation ("0": any); else the reply to give.
---include key
 --include server_ids
 local function guard(generation)
   local m = redis.call('HMGET', KEYS[1], 'generation', 'state', 'run_id', 'repl_id', 'closed_at', 'hold_until')

@@ -49,7 +49,7 @@ class Outage:
             self._log.warning("%s: waiting: %s", self._name, error)
         pause = min(_LAST_BACKOFF_MS, _FIRST_BACKOFF_MS * 2 ** min(self._tries, 16))
         self._tries += 1
-        return pause * random.uniform(0.5, 1)
+        return float(pause * random.uniform(0.5, 1))
 
     def over(self) -> None:
         if self._tries:

@@ -11,8 +11,6 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,10 +54,11 @@ class Script(NamedTuple):
         return out
 
 
-def lua_folder() -> Traversable:
+def lua_folder() -> Path:
     """The packaged folder if there is one, else the checkout's."""
-    packaged = files("rsched") / "lua"
-    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "lua"
+    package = Path(__file__).parents[1]
+    packaged = package / "lua"
+    return packaged if packaged.is_dir() else package.parent / "lua"
 
 
 def parse_header(verb: str, text: str) -> Header:
@@ -80,7 +79,8 @@ def parse_header(verb: str, text: str) -> Header:
     if missing:
         raise ValueError(f"lua/{verb}.lua: header lacks {', '.join(missing)}")
     scalars: list[tuple[str, str]] = []
-    group_name, group = None, ()
+    group_name: str | None = None
+    group: tuple[tuple[str, str], ...] = ()
     for name, kind, inner in _ARGUMENT.findall(sections["ARGV"]):
         if kind.startswith("["):
             group_name = name
@@ -113,7 +113,7 @@ def _prelude(header: Header) -> str:
     return "\n".join(lines)
 
 
-def _includes(folder: Traversable, text: str, seen: list[str], path: tuple[str, ...]) -> list[str]:
+def _includes(folder: Path, text: str, seen: list[str], path: tuple[str, ...]) -> list[str]:
     out = []
     for name in _INCLUDE.findall(text):
         if name in path:
@@ -131,7 +131,7 @@ def _strip(text: str) -> str:
     return "\n".join(line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("--"))
 
 
-def compose(folder: Traversable, verb: str, *, shebang: bool = True) -> Script:
+def compose(folder: Path, verb: str, *, shebang: bool = True) -> Script:
     """The whole source of a verb. shebang=False leaves out the `#!lua` line, which fakeredis does not know."""
     text = (folder / f"{verb}.lua").read_text()
     header = parse_header(verb, text)

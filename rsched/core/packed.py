@@ -122,12 +122,12 @@ class JobEvent(NamedTuple):
 
 
 class SkipEvent(NamedTuple):
-    """count occurrences in first..last (ms, both included) made no run, for `reason`."""
+    """total occurrences in first..last (ms, both included) made no run, for `reason`."""
 
     job: str
     first: int
     last: int
-    count: int
+    total: int
     reason: str
     at: int
 

@@ -1,0 +1,58 @@
+-- A worker says which attempts it holds after the shard was opened, so that Redis learns leases it may have lost.
+-- MOVES   none -> RUNNING, QUEUED -> RUNNING, RETRYING -> RUNNING
+-- KEYS    shard holders runs leases staged retries jobs workers journal
+-- ARGV    generation:text worker:text lease_ms:int queues:text items:[run:text attempt:int fence:text]
+-- REPLY   ok now lease_end tag... (ok, stale_fence, missing) | closed
+-- COST    4 calls a run
+-- FLAGS   allow-oom
+--include key
+--include server_ids
+--include now_ms
+--include journal
+--include run_parse
+--include run_pack
+--include run_first_rev
+--include head_parse
+--include partition_of
+--include variadic
+local m = redis.call('HMGET', KEYS[1], 'generation', 'state', 'run_id', 'repl_id')
+local server, replication = server_ids()
+if m[3] ~= server or m[4] ~= replication or (m[2] ~= 'open' and m[2] ~= 'recovering') then return {'closed'} end
+local now = now_ms()
+local at, lease_end = text(now), text(now + a_lease_ms)
+local tags, events, records, leases, taken = {}, {}, {}, {}, {}
+for i = group_at, #ARGV, group_width do
+  local run, attempt, fence = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+  local p, job = partition_of(run), string.sub(run, 1, 15)
+  local head = head_parse(redis.call('HGET', key('jobs', p, 0), job))
+  local r = run_parse(redis.call('HGET', key('runs'), run))
+  if not r and not head then tags[#tags + 1] = 'missing'
+  elseif r and tonumber(r.fence) > tonumber(fence) then tags[#tags + 1] = 'stale_fence'
+  elseif r and r.fence == fence and r.state ~= 'R' then tags[#tags + 1] = 'stale_fence'
+  else
+    tags[#tags + 1] = 'ok'
+    if not r then
+      r = {rev = run_first_rev(head.sv), lane = head.lane, sv = head.sv, claimed = at, due = at, started = at,
+        flags = head.kind == 'o' and 'L' or ''}
+    end
+    if r.fence ~= fence then
+      taken[#taken + 1] = run .. '|' .. r.lane
+      r.state, r.rev, r.attempt, r.fence, r.worker = 'R', r.rev + 1, attempt, fence, a_worker
+      local record = run_pack(r)
+      events[#events + 1] = 'r'
+      events[#events + 1] = run .. '\n' .. record .. '\n' .. at .. '\n'
+      records[#records + 1] = run
+      records[#records + 1] = record
+    end
+    leases[#leases + 1] = lease_end
+    leases[#leases + 1] = run
+  end
+end
+journal('journal', m[1], events)
+variadic('HSET', key('runs'), records, 2)
+variadic('ZADD', key('leases'), leases, 2)
+variadic('ZREM', key('staged'), taken, 1)
+variadic('ZREM', key('retries'), taken, 1)
+redis.call('SREM', key('holders'), a_worker)
+redis.call('HSET', key('workers'), a_worker, at .. '|' .. a_queues)
+return {'ok', at, lease_end, unpack(tags)}

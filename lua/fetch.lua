@@ -1,0 +1,196 @@
+-- Hands runs to a worker under a lease and a new fence, teams in fair order, by priority within a team with a floor for
+-- the lower ones. A repeat of the same request number gives the same runs again.
+-- MOVES   QUEUED -> RUNNING, RETRYING -> RUNNING, QUEUED -> SKIPPED, RETRYING -> SKIPPED, QUEUED -> CANCELLED, RETRYING -> CANCELLED
+-- KEYS    shard ready virtual q runs jobs body leases fence workers requests journal poison
+-- ARGV    generation:text worker:text request:text slots:int lease_ms:int visits:int queues:[queue:text]
+-- REPLY   ok now lease_end more runs:[run attempt fence due_at flags value]... | closed | reopened generation
+-- COST    1 HGET a run; 5 calls a lane; variadic otherwise
+--include guard
+--include now_ms
+--include journal
+--include run_parse
+--include run_pack
+--include job_whole
+--include complete
+--include complete_write
+--include fetch_all
+--include variadic
+local refusal, marker = guard(a_generation)
+if refusal then return refusal end
+local now = now_ms()
+local at, lease_end = text(now), text(now + a_lease_ms)
+local replies = {}
+local function give(run, r, whole)
+  local n = #replies
+  replies[n + 1], replies[n + 2], replies[n + 3] = run, text(r.attempt), r.fence
+  replies[n + 4], replies[n + 5], replies[n + 6] = r.due, r.flags, whole
+end
+local before = redis.call('HGET', key('requests'), a_worker)
+if before and string.match(before, '^(%S+)') == a_request then
+  for run in string.gmatch(before, ' (%S+)') do
+    local r = run_parse(redis.call('HGET', key('runs'), run))
+    if r and r.state == 'R' and r.worker == a_worker then
+      local p, job = partition_of(run), string.sub(run, 1, 15)
+      give(run, r, job_whole(p, job, redis.call('HGET', key('jobs', p, 0), job)))
+      redis.call('ZADD', key('leases'), lease_end, run)
+    end
+  end
+  return {'ok', at, lease_end, '0', replies}
+end
+-- Reads: which entries to take, and in what order teams pay for them.
+local picks, drains, ready_set, ready_gone, clocks = {}, {}, {}, {}, {}
+local left, visits, names = a_slots, a_visits, {}
+for i = group_at, #ARGV do
+  local queue = ARGV[i]
+  names[#names + 1] = queue
+  local teams = left > 0 and redis.call('ZRANGE', key('ready', queue), 0, math.min(left, visits) - 1, 'WITHSCORES') or {}
+  local clock, times, stock = 0, {}, {}
+  local order = {}
+  for t = 1, #teams, 2 do
+    order[#order + 1] = teams[t]
+    times[teams[t]] = tonumber(teams[t + 1])
+  end
+  for _, team in ipairs(order) do
+    local lanes, total = {}, 0
+    for prio = 0, 2 do
+      local size = redis.call('XLEN', key('q', queue .. ':' .. team .. ':' .. prio))
+      lanes[prio] = {size, 0}
+      total = total + size
+    end
+    stock[team] = {lanes, total, 0}
+  end
+  -- Virtual time in rounds: each team in turn is given an even quantum until slots or work run out.
+  local active = #order
+  while left > 0 and visits > 0 and active > 0 do
+    local quantum = math.max(1, math.ceil(left / active))
+    active = 0
+    table.sort(order, function(x, y) return times[x] < times[y] or (times[x] == times[y] and x < y) end)
+    for _, team in ipairs(order) do
+      local s = stock[team]
+      visits = visits - 1
+      if left > 0 and visits >= 0 and s[2] > s[3] then
+        local take = math.min(quantum, left, s[2] - s[3])
+        local lanes = s[1]
+        -- The floor: an eighth of what a team is given goes to its lower priorities first, single slots by turns.
+        local floor = math.floor(take / 8)
+        if take < 8 and (times[team] + take) % 8 < take then floor = 1 end
+        local parts = {[0] = 0, 0, 0}
+        for _, step in ipairs({{2, math.ceil(floor / 2)}, {1, math.floor(floor / 2) + (lanes[2][1] > lanes[2][2] and 0 or math.ceil(floor / 2))}}) do
+          local prio, most = step[1], step[2]
+          local n = math.min(most, lanes[prio][1] - lanes[prio][2], take)
+          parts[prio] = n
+        end
+        local rest = take - parts[1] - parts[2]
+        for prio = 0, 2 do
+          local n = math.min(rest, lanes[prio][1] - lanes[prio][2] - parts[prio])
+          parts[prio] = parts[prio] + n
+          rest = rest - n
+        end
+        for prio = 0, 2 do lanes[prio][2] = lanes[prio][2] + parts[prio] end
+        local got = take - rest
+        s[3] = s[3] + got
+        left = left - got
+        clock = math.max(clock, times[team])
+        times[team] = times[team] + got
+        if s[2] > s[3] then active = active + 1 end
+      end
+    end
+  end
+  for _, team in ipairs(order) do
+    local s = stock[team]
+    for prio = 0, 2 do
+      local take = s[1][prio][2]
+      if take > 0 then
+        local stream = key('q', queue .. ':' .. team .. ':' .. prio)
+        local entries = redis.call('XRANGE', stream, '-', '+', 'COUNT', take)
+        for e = 1, #entries do picks[#picks + 1] = entries[e][2][2] end
+        drains[#drains + 1] = {stream, take, entries[#entries][1], s[1][prio][1] == take}
+      end
+    end
+    if s[2] == s[3] then
+      ready_gone[#ready_gone + 1] = {queue, team, text(times[team])}
+    elseif s[3] > 0 then
+      ready_set[#ready_set + 1] = {queue, team, text(times[team])}
+    end
+  end
+  if clock > 0 then clocks[#clocks + 1] = {queue, text(clock)} end
+end
+-- Reads: what the picked runs have become meanwhile.
+local events, records, gone, leases, last, bad, given, seen = {}, {}, {}, {}, {}, {}, {}, {}
+local fence = tonumber(redis.call('GET', key('fence')) or '0')
+local fence_before = fence
+local values = fetch_all(key('runs'), picks)
+for i = 1, #picks do
+  local run = picks[i]
+  local r = run_parse(values[i])
+  if values[i] and not r then
+    bad[#bad + 1] = run
+    bad[#bad + 1] = values[i]
+    events[#events + 1] = 'x'
+    events[#events + 1] = 'run\n' .. run .. '\n' .. at .. '\n' .. values[i]
+    gone[#gone + 1] = run
+  elseif r and not seen[run] and (r.state == 'Q' or r.state == 'T') then
+    seen[run] = true
+    local p, job = partition_of(run), string.sub(run, 1, 15)
+    local value = redis.call('HGET', key('jobs', p, 0), job)
+    local head = head_parse(value)
+    local detail = ''
+    r.rev = r.rev + 1
+    if not head or head.state == 'd' then
+      r.state, detail = 'C', head and 'the job was deleted' or 'the job has no definition'
+    elseif r.sv < head.sv and not string.find(r.flags, 'M', 1, true)
+        and tonumber(string.match(run, ':(%d+)$')) > head.sv_at then
+      r.state, detail = 'K', head.state == 'p' and 'paused' or 'withdrawn by an edit'
+    else
+      fence = fence + 1
+      r.state, r.attempt, r.fence, r.worker, r.started = 'R', r.attempt + 1, text(fence), a_worker, at
+    end
+    local record = run_pack(r)
+    events[#events + 1] = 'r'
+    events[#events + 1] = run .. '\n' .. record .. '\n' .. at .. '\n' .. detail
+    if r.state == 'R' then
+      records[#records + 1] = run
+      records[#records + 1] = record
+      leases[#leases + 1] = lease_end
+      leases[#leases + 1] = run
+      given[#given + 1] = run
+      give(run, r, job_whole(p, job, value))
+    else
+      gone[#gone + 1] = run
+      if string.find(r.flags, 'L', 1, true) then last[#last + 1] = {job, r.sv} end
+    end
+  end
+end
+if redis.call('HEXISTS', key('workers'), a_worker) == 0 then
+  events[#events + 1] = 'h'
+  events[#events + 1] = a_worker .. '\n' .. table.concat(names, ',') .. '\n' .. at
+end
+local done = complete(last, events)
+-- Writes.
+journal('journal', marker.generation, events)
+if fence > fence_before then redis.call('SET', key('fence'), text(fence)) end
+variadic('HSET', key('poison'), bad, 2)
+variadic('HSET', key('runs'), records, 2)
+variadic('ZADD', key('leases'), leases, 2)
+variadic('HDEL', key('runs'), gone, 1)
+complete_write(done)
+for i = 1, #drains do
+  local d = drains[i]
+  if d[4] then
+    redis.call('DEL', d[1])
+  else
+    redis.call('XREADGROUP', 'GROUP', 'workers', a_worker, 'NOACK', 'COUNT', d[2], 'STREAMS', d[1], '>')
+    local ms, seq = string.match(d[3], '^(%d+)-(%d+)$')
+    redis.call('XTRIM', d[1], 'MINID', ms .. '-' .. text(tonumber(seq) + 1))
+  end
+end
+for i = 1, #ready_set do redis.call('ZADD', key('ready', ready_set[i][1]), ready_set[i][3], ready_set[i][2]) end
+for i = 1, #ready_gone do
+  local g = ready_gone[i]
+  redis.call('ZREM', key('ready', g[1]), g[2])
+  redis.call('HSET', key('virtual', g[1]), g[2], g[3])
+end
+for i = 1, #clocks do redis.call('HSET', key('virtual', clocks[i][1]), '', clocks[i][2]) end
+redis.call('HSET', key('workers'), a_worker, at .. '|' .. table.concat(names, ','))
+redis.call('HSET', key('requests'), a_worker, a_request .. (#given > 0 and ' ' or '') .. table.concat(given, ' '))
+return {'ok', at, lease_end, (#picks > 0 and left == 0) and '1' or (#picks > #given and '1' or '0'), replies}

@@ -1,0 +1,43 @@
+-- Gives back runs that were fetched and not started, at once and without using up an attempt.
+-- MOVES   RUNNING -> QUEUED, RUNNING -> RETRYING
+-- KEYS    shard runs leases q ready virtual journal signals
+-- ARGV    generation:text worker:text items:[run:text fence:text]
+-- REPLY   ok now tag... (ok, stale_fence, missing) | closed | reopened generation
+-- COST    1 XADD a run; variadic otherwise
+-- FLAGS   allow-oom
+--include guard
+--include now_ms
+--include journal
+--include run_parse
+--include run_pack
+--include enqueue
+--include variadic
+local refusal, marker = guard(a_generation)
+if refusal then return refusal end
+local at = text(now_ms())
+local tags, events, records, ended, lanes, seen = {}, {}, {}, {}, {}, {}
+for i = group_at, #ARGV, group_width do
+  local run = ARGV[i]
+  local r = run_parse(redis.call('HGET', key('runs'), run))
+  if not r then tags[#tags + 1] = 'missing'
+  elseif seen[run] or r.state ~= 'R' or r.fence ~= ARGV[i + 1] then tags[#tags + 1] = 'stale_fence'
+  else
+    tags[#tags + 1] = 'ok'
+    seen[run] = true
+    r.rev, r.attempt = r.rev + 1, r.attempt - 1
+    r.state, r.worker = r.attempt > 0 and 'T' or 'Q', ''
+    local record = run_pack(r)
+    events[#events + 1] = 'r'
+    events[#events + 1] = run .. '\n' .. record .. '\n' .. at .. '\ngiven back'
+    records[#records + 1] = run
+    records[#records + 1] = record
+    ended[#ended + 1] = run
+    lanes[r.lane] = lanes[r.lane] or {}
+    table.insert(lanes[r.lane], run)
+  end
+end
+journal('journal', marker.generation, events)
+variadic('HSET', key('runs'), records, 2)
+variadic('ZREM', key('leases'), ended, 1)
+enqueue(lanes)
+return {'ok', at, unpack(tags)}

@@ -1,0 +1,16 @@
+-- Ends the opening of a shard: from here every verb passes; runs due before the closing are held for up to hold_ms.
+-- MOVES
+-- KEYS    shard signals
+-- ARGV    generation:text hold_ms:int
+-- REPLY   ok now | closed
+-- COST    5 calls
+--include text
+--include recovering
+--include now_ms
+--include signal_due
+local refusal = recovering(a_generation)
+if refusal then return refusal end
+local now = now_ms()
+redis.call('HSET', KEYS[1], 'state', 'open', 'hold_until', text(now + a_hold_ms))
+signal_due(text(now))
+return {'ok', text(now)}

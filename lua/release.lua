@@ -1,0 +1,38 @@
+-- Moves what has come due from staged and retries to the queue streams, never early; each set has its own budget, so
+-- that neither starves the other.
+-- MOVES
+-- KEYS    shard holders staged retries q ready virtual signals
+-- ARGV    generation:text limit:int
+-- REPLY   ok now released more next_at | closed | reopened generation
+-- COST    1 XADD a run; 5 calls a lane; variadic otherwise
+-- FLAGS   allow-oom
+--include guard
+--include now_ms
+--include enqueue
+--include held
+--include variadic
+local refusal, marker = guard(a_generation)
+if refusal then return refusal end
+local now = now_ms()
+local from = held(marker, now) and '(' .. text(marker.closed_at) or '-inf'
+local sets, lanes, taken, count, more, next_at = {'staged', 'retries'}, {}, {}, 0, 0, nil
+for s = 1, 2 do
+  local members = redis.call('ZRANGE', key(sets[s]), from, text(now), 'BYSCORE', 'LIMIT', 0, a_limit)
+  for i = 1, #members do
+    local run, lane = string.match(members[i], '^([^|]+)|(.+)$')
+    if run then
+      local list = lanes[lane]
+      if not list then list = {} lanes[lane] = list end
+      list[#list + 1] = run
+    end
+  end
+  if #members == a_limit then more = 1 end
+  taken[s] = members
+  count = count + #members
+  local following = redis.call('ZRANGE', key(sets[s]), '(' .. text(now), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+  if following[2] and (not next_at or tonumber(following[2]) < next_at) then next_at = tonumber(following[2]) end
+end
+-- Streams first: were anything to fail between, a run would be queued twice, which fetch settles, and never lost.
+enqueue(lanes)
+for s = 1, 2 do variadic('ZREM', key(sets[s]), taken[s], 1) end
+return {'ok', text(now), text(count), text(more), next_at and text(next_at) or ''}

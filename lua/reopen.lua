@@ -1,0 +1,26 @@
+-- Begins the opening of a shard on this server under a new generation; until `open` only adopt and repair verbs pass.
+-- MOVES
+-- KEYS    shard workers holders fence
+-- ARGV    generation:text fence:text seen_after_ms:int
+--         fence: the floor, from Postgres. seen_after_ms: workers silent for longer are not waited for.
+-- REPLY   ok now fence | stale now generation
+-- COST    6 calls
+--include key
+--include text
+--include server_ids
+--include now_ms
+local now = now_ms()
+local present = redis.call('HGET', KEYS[1], 'generation')
+if present and tonumber(present) >= tonumber(a_generation) then return {'stale', text(now), present} end
+local run, repl = server_ids()
+local fence = math.max(tonumber(redis.call('GET', key('fence')) or '0'), tonumber(a_fence))
+local workers = redis.call('HGETALL', key('workers'))
+redis.call('HSET', KEYS[1], 'generation', a_generation, 'state', 'recovering', 'run_id', run, 'repl_id', repl,
+  'closed_at', text(now), 'hold_until', '0')
+redis.call('SET', key('fence'), text(fence))
+redis.call('DEL', key('holders'))
+for i = 1, #workers, 2 do
+  local seen = tonumber(string.match(workers[i + 1], '^(%d+)') or '0')
+  if seen > now - a_seen_after_ms then redis.call('SADD', key('holders'), workers[i]) end
+end
+return {'ok', text(now), text(fence)}

@@ -1,0 +1,39 @@
+-- Brings every run that waits back to staged or retries and drops its queue stream, one page of runs a call: a stream
+-- may have lost entries, the records have not.
+-- MOVES
+-- KEYS    shard runs staged retries leases q ready poison
+-- ARGV    generation:text cursor:text count:int lease_ms:int
+-- REPLY   ok now cursor staged | closed
+-- COST    4 calls a run
+--include key
+--include text
+--include recovering
+--include now_ms
+--include run_parse
+--include split_lane
+local refusal = recovering(a_generation)
+if refusal then return refusal end
+local now = now_ms()
+local page = redis.call('HSCAN', key('runs'), a_cursor, 'COUNT', a_count)
+local count = 0
+for i = 1, #page[2], 2 do
+  local run, r = page[2][i], run_parse(page[2][i + 1])
+  if not r then
+    redis.call('HSET', key('poison'), run, page[2][i + 1])
+    redis.call('HDEL', key('runs'), run)
+  elseif r.state == 'R' then
+    if not redis.call('ZSCORE', key('leases'), run) then
+      redis.call('ZADD', key('leases'), text(now + a_lease_ms), run)
+    end
+  else
+    local queue, team = split_lane(r.lane)
+    redis.call('DEL', key('q', r.lane))
+    redis.call('ZREM', key('ready', queue), team)
+    local member = run .. '|' .. r.lane
+    if not redis.call('ZSCORE', key('staged'), member) and not redis.call('ZSCORE', key('retries'), member) then
+      redis.call('ZADD', key(r.state == 'Q' and 'staged' or 'retries'), r.due, member)
+      count = count + 1
+    end
+  end
+end
+return {'ok', text(now), page[1], text(count)}

@@ -1,0 +1,133 @@
+"""What the recorder needs: the journal's streams, the shard's marker, opening, restoring, forgetting; and server facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from redis.exceptions import ResponseError
+
+from rsched.core.ids import JobId, RunId
+from rsched.store.base import Base
+
+Entry = tuple[str, str, list[tuple[bytes, bytes]]]
+
+
+class Marker(NamedTuple):
+    """matches: the marker's server is the one that answers."""
+
+    generation: int
+    state: str
+    run_id: str
+    repl_id: str
+    closed_at: int
+    hold_until: int
+    matches: bool
+
+
+class RecoveryVerbs(Base):
+    def _stream(self, name: str) -> str:
+        return self.keys.definitions if name == "definitions" else self.keys.journal
+
+    async def marker(self) -> Marker | None:
+        """None where the shard was never opened, or Redis was emptied."""
+        found = await self._redis(self.client.hgetall(self.keys.marker))
+        if not found:
+            return None
+        m = {k.decode(): v.decode() for k, v in found.items()}
+        server = await self._redis(self.client.info("server"))
+        replication = await self._redis(self.client.info("replication"))
+        matches = m.get("run_id") == server["run_id"] and m.get("repl_id") == replication["master_replid"]
+        return Marker(
+            int(m.get("generation", 0)),
+            m.get("state", "closed"),
+            m.get("run_id", ""),
+            m.get("repl_id", ""),
+            int(m.get("closed_at", 0)),
+            int(m.get("hold_until", 0)),
+            matches,
+        )
+
+    async def is_open(self) -> bool:
+        marker = await self.marker()
+        return marker is not None and marker.matches and marker.state == "open"
+
+    async def fence(self) -> int:
+        """The shard's fence counter."""
+        return int(await self._redis(self.client.get(self.keys.fence)) or 0)
+
+    async def reopen(self, generation: int, *, fence: int, seen_after_ms: int = 120_000) -> bool:
+        """Begins an opening. False where a newer generation has begun meanwhile."""
+        self.generation = str(generation)
+        reply = await self._call("reopen", fence=fence, seen_after_ms=seen_after_ms)
+        return bool(reply[0] == "ok")
+
+    async def restage(self, cursor: int, *, lease_ms: int, count: int = 200) -> int:
+        """One page of waiting runs back to staged or retries; the next cursor, 0 when done."""
+        reply = await self._call("restage", cursor=str(cursor), count=count, lease_ms=lease_ms)
+        return int(reply[2])
+
+    async def open_(self, *, hold_ms: int) -> None:
+        """Ends the opening. hold_ms: one full lease of the workers."""
+        await self._call("open", hold_ms=hold_ms)
+
+    async def restore_jobs(self, items: Sequence[tuple[JobId, int | None, bytes]]) -> int:
+        """Writes (job, due ms or None, value) where Redis has none or an earlier version; how many were written."""
+        reply = await self._call("restore_jobs", [(j, "" if d is None else d, v) for j, d, v in items])
+        return int(reply[2])
+
+    async def restore_runs(self, items: Sequence[tuple[RunId, str]], *, lease_ms: int) -> int:
+        """Writes packed run records (final ones: drops the run) where Redis has an earlier revision; how many."""
+        reply = await self._call("restore_runs", items, lease_ms=lease_ms)
+        return int(reply[2])
+
+    async def forget(self, items: Sequence[tuple[JobId, int]]) -> int:
+        """Drops completed and deleted jobs of exactly these versions; how many were there."""
+        return int((await self._call("forget", items))[2])
+
+    async def stream_last(self, stream: str) -> str:
+        """The last id ever added to `definitions` or `journal`, "0-0" for none."""
+        try:
+            info = await self._redis(self.client.xinfo_stream(self._stream(stream)))
+        except ResponseError as error:
+            if "no such key" in str(error):
+                return "0-0"
+            raise
+        return str(info["last-generated-id"].decode())
+
+    async def read_journal(self, positions: dict[str, str], *, block_ms: int, count: int) -> list[Entry]:
+        """Entries after the given ids, [(stream, id, [(kind, payload), ...])]; waits up to block_ms (0: not at all)."""
+        names = {self._stream(s).encode(): s for s in positions}
+        # Raw: the client would make a dict of an entry's fields, and events repeat field names.
+        block = ("BLOCK", block_ms) if block_ms else ()
+        reply = await self._redis(
+            self.client.execute_command(  # type: ignore[no-untyped-call]
+                "XREAD", "COUNT", count, *block, "STREAMS", *map(self._stream, positions), *positions.values()
+            )
+        )
+        return [
+            (names[key], entry_id.decode(), list(zip(fields[::2], fields[1::2], strict=True)))
+            for key, entries in (reply or [])
+            for entry_id, fields in entries
+        ]
+
+    async def trim(self, stream: str, min_id: str) -> int:
+        """Drops entries before min_id; how many."""
+        return int(await self._redis(self.client.xtrim(self._stream(stream), minid=min_id, approximate=True)))
+
+    async def live(self) -> tuple[list[str], dict[str, int]]:
+        """Schedulers with a lease, and workers with the instant (ms) they were last heard of."""
+        now = await self.time()
+        schedulers = await self._redis(self.client.zrange(self.keys.schedulers, f"({now}", "+inf", byscore=True))
+        workers = await self._redis(self.client.hgetall(self.keys.workers))
+        return (
+            [s.decode() for s in schedulers],
+            {w.decode(): int(v.split(b"|", 1)[0]) for w, v in workers.items()},
+        )
+
+    async def owned(self) -> int:
+        """How many partitions are owned by a live scheduler."""
+        schedulers, _ = await self.live()
+        owners = await self._redis(self.client.hvals(self.keys.owners))
+        alive = {s.encode() for s in schedulers}
+        return sum(1 for o in owners if o.rsplit(b"|", 1)[0] in alive)

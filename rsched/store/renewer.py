@@ -1,0 +1,42 @@
+"""Renewing leases from a thread of its own: a synchronous twin of Store.renew, so that a busy event loop can't starve it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import redis
+from redis.backoff import NoBackoff
+from redis.exceptions import NoScriptError, RedisError
+from redis.retry import Retry
+
+from rsched.core.errors import ShardClosed, Unavailable
+from rsched.core.ids import RunId, WorkerId
+from rsched.store.keys import Keys
+from rsched.store.scripts import load
+from rsched.store.work import RenewReply
+
+
+class SyncRenewer:
+    def __init__(self, url: str, keys: Keys, *, timeout_s: float = 3) -> None:
+        self._client = redis.Redis.from_url(
+            url, protocol=2, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=Retry(NoBackoff(), 0)
+        )
+        self._keys = keys
+
+    def renew(self, worker: WorkerId, *, lease_ms: int, items: Sequence[tuple[RunId, int]]) -> RenewReply:
+        """Unavailable, ShardClosed."""
+        script = load("renew")
+        argv = script.argv({"generation": "0", "worker": worker, "lease_ms": lease_ms}, items)
+        try:
+            try:
+                reply = self._client.evalsha(script.sha, 1, self._keys.marker, *argv)
+            except NoScriptError:
+                reply = self._client.eval(script.source, 1, self._keys.marker, *argv)
+        except (RedisError, OSError) as error:
+            raise Unavailable(f"Redis is away: {error}") from error
+        if reply[0] == b"closed":
+            raise ShardClosed(f"shard {self._keys.shard} is not open on this server")
+        return RenewReply(int(reply[1]), int(reply[2]), [t.decode() for t in reply[3:]])
+
+    def close(self) -> None:
+        self._client.close()

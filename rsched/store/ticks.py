@@ -1,0 +1,200 @@
+"""Verbs of the scheduler: own, claim, calendars, misfire, payout, release, reap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rsched.core.ids import JobId, RunId
+from rsched.core.packed import JobRecord, RunRecord, unpack_job, unpack_run
+from rsched.store.base import Base, tags
+
+
+class Ownership(NamedTuple):
+    """live: schedulers with a lease; taken: partition -> epoch of those asked for and had."""
+
+    live: list[str]
+    taken: dict[int, int]
+
+
+class CalendarNeed(NamedTuple):
+    """A job that needs its schedule's calendar to reach past `after` (ms)."""
+
+    schedule: str
+    after: int
+    job: JobId
+
+
+class Claimed(NamedTuple):
+    now: int
+    total: int
+    more: bool
+    needs: list[CalendarNeed]
+    late: list[tuple[JobId, int]]
+    stale: list[int]
+
+
+class MisfireItem(NamedTuple):
+    """How a late job is settled; see lua/misfire.lua. Instants in ms, None for none."""
+
+    job: JobId
+    sv: int
+    due: int
+    following: int | None
+    run_at: int | None
+    first: int
+    last: int
+    skipped: int
+    to: int | None
+
+
+class CatchupRange(NamedTuple):
+    """Late occurrences from `start` to `end` (ms, both included) still to be paid out."""
+
+    job: JobId
+    start: int
+    end: int
+    sv: int
+    flags: str
+    score: int
+
+    @property
+    def member(self) -> str:
+        return f"{self.job}|{self.start}|{self.end}|{self.sv}|{self.flags}"
+
+
+class Released(NamedTuple):
+    """next_at: the next instant (ms) at which something is to be released, None for none known."""
+
+    now: int
+    total: int
+    more: bool
+    next_at: int | None
+
+
+class ExpiredRun(NamedTuple):
+    """record and job are None where Redis has no such run or no definition of its job."""
+
+    run: RunId
+    record: RunRecord | None
+    job: JobRecord | None
+
+
+class ReapItem(NamedTuple):
+    """outcome: T to retry after delay_ms, D for dead."""
+
+    run: RunId
+    fence: int
+    outcome: str
+    delay_ms: int
+
+
+class TickVerbs(Base):
+    async def own(
+        self, scheduler: str, *, lease_ms: int, take: Iterable[int] = (), give: Iterable[int] = ()
+    ) -> Ownership:
+        """Renews the scheduler's lease (0: leaves), takes and gives partitions."""
+        group = [(p, 1) for p in take] + [(p, 0) for p in give]
+        reply = await self._call("own", group, scheduler=scheduler, lease_ms=lease_ms)
+        taken = {int(p): int(e) for p, e in zip(reply[3][::2], reply[3][1::2], strict=True)}
+        return Ownership(tags(reply[2]), taken)
+
+    async def heads(self, *, within_ms: int) -> tuple[list[int], int | None]:
+        """Partitions with a job due within that time, and the next due instant (ms) beyond it."""
+        horizon = await self.time() + within_ms
+        pipe = self.client.pipeline(transaction=False)
+        pipe.zrange(self.keys.heads, "-inf", horizon, byscore=True, offset=0, num=1024)
+        pipe.zrange(self.keys.heads, f"({horizon}", "+inf", byscore=True, offset=0, num=1, withscores=True)
+        due, beyond = await self._redis(pipe.execute())
+        return [int(p) for p in due], (int(beyond[0][1]) if beyond else None)
+
+    async def claim(
+        self, scheduler: str, *, horizon_ms: int, limit: int, partitions: Sequence[tuple[int, int]]
+    ) -> Claimed:
+        """Claims what is due up to horizon_ms from now in these (partition, epoch); epoch 0: ownership unchecked."""
+        reply = await self._call("claim", partitions, scheduler=scheduler, horizon_ms=horizon_ms, limit=limit)
+        needs, late = reply[4], reply[5]
+        return Claimed(
+            reply[1],
+            int(reply[2]),
+            reply[3] == b"1",
+            [
+                CalendarNeed(s.decode(), int(a), JobId(j.decode()))
+                for s, a, j in zip(needs[::3], needs[1::3], needs[2::3], strict=True)
+            ],
+            [(JobId(j.decode()), int(d)) for j, d in zip(late[::2], late[1::2], strict=True)],
+            [int(p) for p in reply[6]],
+        )
+
+    async def fill_calendar(self, schedule: str, *, after: int, occurrences: Sequence[int], ended: bool) -> None:
+        """All occurrences of the schedule after `after`, up to the last one given; ended where none follow."""
+        await self._call("calendar", [(o,) for o in occurrences], schedule=schedule, after=after, ended=int(ended))
+
+    async def misfire(self, items: Sequence[MisfireItem]) -> list[str]:
+        """tags, one an item: ok, stale."""
+        group = [
+            (
+                i.job,
+                i.sv,
+                i.due,
+                "" if i.following is None else i.following,
+                "" if i.run_at is None else i.run_at,
+                i.first,
+                i.last,
+                i.skipped,
+                "" if i.to is None else i.to,
+            )
+            for i in items
+        ]
+        return tags((await self._call("misfire", group))[2:])
+
+    async def catchup(self, *, limit: int) -> list[CatchupRange]:
+        """Ranges that may be paid out now."""
+        now = await self.time()
+        found = await self._redis(
+            self.client.zrange(self.keys.catchup, "-inf", now, byscore=True, offset=0, num=limit, withscores=True)
+        )
+        out = []
+        for member, score in found:
+            job, start, end, sv, flags = member.decode().split("|")
+            out.append(CatchupRange(JobId(job), int(start), int(end), int(sv), flags, int(score)))
+        return out
+
+    async def payout(
+        self, paid: CatchupRange, *, occurrences: Sequence[int], rest: CatchupRange | None, pace_ms: int
+    ) -> str:
+        """tag: ok, stale (another scheduler paid it), gone (the job was deleted)."""
+        reply = await self._call(
+            "payout",
+            [(o,) for o in occurrences],
+            member=paid.member,
+            score=paid.score,
+            rest=rest.member if rest else "",
+            pace_ms=pace_ms,
+        )
+        return str(reply[0])
+
+    async def release(self, *, limit: int) -> Released:
+        """Moves what has come due to the queue streams, up to limit from each of staged and retries."""
+        reply = await self._call("release", limit=limit)
+        return Released(reply[1], int(reply[2]), reply[3] == b"1", int(reply[4]) if reply[4] else None)
+
+    async def expired(self, *, after_ms: int, limit: int) -> tuple[list[ExpiredRun], bool]:
+        """Runs whose lease ended at least after_ms ago, and whether there are more."""
+        reply = await self._call("expired", after_ms=after_ms, limit=limit)
+        items = reply[3]
+        out = []
+        for run, record, value in zip(items[::3], items[1::3], items[2::3], strict=True):
+            head, _, body = value.partition(b"\n")
+            out.append(
+                ExpiredRun(
+                    RunId(run.decode()),
+                    unpack_run(record.decode()) if record else None,
+                    unpack_job(head + b"\n" + body) if body else None,
+                )
+            )
+        return out, reply[2] == b"1"
+
+    async def reap(self, items: Sequence[ReapItem], *, after_ms: int) -> list[str]:
+        """tags, one an item: ok, stale_fence, missing."""
+        return tags((await self._call("reap", items, after_ms=after_ms))[2:])
