@@ -1,0 +1,139 @@
+"""Claiming: a partition is touched when its head is within two seconds, then everything in the look-ahead is taken."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from rsched.core.ids import JobId
+from rsched.core.packed import JobHead, JobRecord
+from rsched.core.schedule import Schedule, load
+from rsched.core.states import JobState
+from rsched.runtime.clock import Clock
+from rsched.store.store import Store
+from rsched.store.ticks import CalendarNeed, MisfireItem
+
+WITHIN_MS = 2000
+CALENDAR_LENGTH = 128
+_SCRIPT_BUDGET_S = 0.003
+
+
+class Claimer:
+    """`epochs`: the partitions to claim from, by number; None: all, with ownership unchecked."""
+
+    def __init__(
+        self,
+        store: Store,
+        scheduler: str,
+        *,
+        epochs: Mapping[int, int] | None,
+        lookahead_ms: int,
+        batch: int,
+        lost: Callable[[list[int]], None],
+        claimed: Callable[[], None],
+        clock: Clock,
+        log: logging.Logger,
+    ) -> None:
+        self._store, self._scheduler, self._epochs = store, scheduler, epochs
+        self._lookahead_ms, self._largest, self._batch = lookahead_ms, batch, batch
+        self._lost, self._claimed, self._clock, self._log = lost, claimed, clock, log
+        self.next_head: int | None = None
+
+    async def step(self) -> bool:
+        """Claims one batch; more: some partition still has something due."""
+        within = min(WITHIN_MS, self._lookahead_ms)
+        due, self.next_head = await self._store.heads(within_ms=within)
+        if self._epochs is None:
+            partitions = [(p, 0) for p in due]
+        else:
+            partitions = [(p, self._epochs[p]) for p in due if p in self._epochs]
+        if not partitions:
+            return False
+        began = self._clock.perf_s()
+        reply = await self._store.claim(
+            self._scheduler, horizon_ms=self._lookahead_ms, limit=self._batch, partitions=partitions
+        )
+        self._adapt(self._clock.perf_s() - began, reply.total)
+        if reply.stale:
+            self._lost(reply.stale)
+        if reply.total:
+            self._claimed()
+        for need in reply.needs:
+            await self._fill(need)
+        if reply.late:
+            await self._settle([job for job, _ in reply.late], dict(reply.late), now=reply.now)
+        return bool(reply.more or reply.total or reply.needs or reply.late)
+
+    def _adapt(self, took_s: float, claimed: int) -> None:
+        """Keeps the time of a script, which stops everybody else, near its budget."""
+        if claimed and took_s > 2 * _SCRIPT_BUDGET_S:
+            self._batch = max(50, int(self._batch * 0.8))
+        elif took_s < _SCRIPT_BUDGET_S:
+            self._batch = min(self._largest, int(self._batch * 1.2) + 1)
+
+    async def _schedule(self, job: JobId) -> tuple[JobRecord, Schedule] | None:
+        """The job and its schedule; None where it is no longer active. One whose schedule fails is parked."""
+        record = await self._store.get_job(job)
+        if record is None or isinstance(record, JobHead) or record.head.state is not JobState.ACTIVE:
+            return None
+        definition = record.definition
+        try:
+            return record, load(definition.schedule, team=definition.team, name=definition.name)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one job must not stop the others
+            await self._park(job, record.head.sv, error)
+            return None
+
+    async def _park(self, job: JobId, sv: int, error: Exception) -> None:
+        await self._store.park(job, sv=sv)
+        self._log.error("job set aside as invalid: %s", error, extra={"fields": {"job": job}})
+
+    async def _fill(self, need: CalendarNeed) -> None:
+        found = await self._schedule(need.job)
+        if found is None:
+            return
+        record, schedule = found
+        try:
+            occurrences = schedule.upcoming(need.after, CALENDAR_LENGTH)
+        except Exception as error:  # noqa: BLE001 - as above
+            await self._park(need.job, record.head.sv, error)
+            return
+        await self._store.fill_calendar(
+            need.schedule, after=need.after, occurrences=occurrences, ended=len(occurrences) < CALENDAR_LENGTH
+        )
+
+    async def _settle(self, jobs: list[JobId], due: dict[JobId, int], *, now: int) -> None:
+        items = []
+        for job in jobs:
+            found = await self._schedule(job)
+            if found is None:
+                continue
+            record, schedule = found
+            try:
+                items.append(settle(record, schedule, due=due[job], now=now, job=job))
+            except Exception as error:  # noqa: BLE001 - as above
+                await self._park(job, record.head.sv, error)
+        if items:
+            await self._store.misfire(items)
+            self._claimed()
+
+
+def settle(record: JobRecord, schedule: Schedule, *, due: int, now: int, job: JobId) -> MisfireItem:
+    """What the job's misfire policy makes of the occurrences from `due` on that were missed by `now` (ms).
+
+    run_once: one run, for the latest occurrence up to now; those before are skipped on record. run_all: a catch-up range
+    of those later than the grace. skip: those are skipped on record. What lies within the grace is claimed as ever.
+    """
+    policy = record.definition.misfire_policy
+    limit = now if policy == "run_once" else now - record.head.grace_ms
+    missed = schedule.missed(due - 1, limit)
+    item = MisfireItem(
+        job, record.head.sv, due, following=schedule.next_after(limit), run_at=None, first=0, last=0, skipped=0, to=None
+    )
+    if policy == "run_all":
+        return item._replace(to=missed.last)
+    if policy == "run_once":
+        item = item._replace(run_at=missed.last)
+        missed = schedule.missed(due - 1, (missed.last or due) - 1)
+    if missed.count:
+        item = item._replace(first=missed.first or 0, last=missed.last or 0, skipped=missed.count)
+    return item

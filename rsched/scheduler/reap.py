@@ -1,0 +1,36 @@
+"""Ending attempts whose lease ended: the attempt counts, and the job's retry policy decides what comes next."""
+
+from __future__ import annotations
+
+import logging
+import random
+
+from rsched.core.retry import backoff_ms
+from rsched.store.store import Store
+from rsched.store.ticks import ReapItem
+
+_PAGE = 100
+
+
+class Reaper:
+    def __init__(self, store: Store, *, after_ms: int, rng: random.Random, log: logging.Logger) -> None:
+        self._store, self._after_ms, self._rng, self._log = store, after_ms, rng, log
+
+    async def step(self) -> bool:
+        expired, more = await self._store.expired(after_ms=self._after_ms, limit=_PAGE)
+        if not expired:
+            return False
+        items = []
+        for run, record, job in expired:
+            retry = job.definition.retry if job else None
+            attempt = record.attempt if record else 0
+            fence = record.fence if record else 0
+            if retry is None or attempt >= retry.max_attempts:
+                items.append(ReapItem(run, fence, "D", 0))
+            else:
+                items.append(ReapItem(run, fence, "T", backoff_ms(retry, attempt, self._rng)))
+        tags = await self._store.reap(items, after_ms=self._after_ms)
+        reaped = tags.count("ok")
+        if reaped:
+            self._log.warning("leases ended without a word from their workers: %d", reaped)
+        return more
