@@ -8,7 +8,9 @@ MAX_MS = 100 * 366 * 86_400_000  # a century: longer is a slip of the pen
 
 _UNIT_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 _NUMBER = r"([0-9]{1,12}(?:\.[0-9]{1,6})?)"
-_SHORT = re.compile(rf"(?:{_NUMBER}w)?(?:{_NUMBER}d)?(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?", re.ASCII)
+_SHORT = re.compile(
+    rf"(?:{_NUMBER}w)?(?:{_NUMBER}d)?(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?", re.ASCII
+)
 _ISO = re.compile(rf"P(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMBER}M)?(?:{_NUMBER}S)?)?", re.ASCII)
 _SCALES = (604_800_000, 86_400_000, 3_600_000, 60_000, 1000, 1)
 

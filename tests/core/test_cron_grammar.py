@@ -1,0 +1,169 @@
+"""What the parser accepts, and what it refuses with which words."""
+
+import pytest
+
+from rsched.core.cron import MAX_LENGTH, CronError, Expression, parse
+
+ALL_MINUTES, ALL_HOURS = tuple(range(60)), tuple(range(24))
+ALL_DAYS, ALL_MONTHS = tuple(range(1, 32)), tuple(range(1, 13))
+
+
+def expression(**parts: object) -> Expression:
+    base = Expression(minutes=(0,), hours=(0,), days=ALL_DAYS, months=ALL_MONTHS)
+    return base._replace(**parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("* * * * *", expression(minutes=ALL_MINUTES, hours=ALL_HOURS)),
+        ("*/1 */1 */1 */1 *", expression(minutes=ALL_MINUTES, hours=ALL_HOURS)),
+        ("59/15 0 * * *", expression(minutes=(59,))),
+        ("5/20 0 * * *", expression(minutes=(5, 25, 45))),
+        ("*/7 0 * * *", expression(minutes=(0, 7, 14, 21, 28, 35, 42, 49, 56))),
+        ("10-30/10 0 * * *", expression(minutes=(10, 20, 30))),
+        ("5,1,5,3-4 0 * * *", expression(minutes=(1, 3, 4, 5))),
+        ("00 00 * * *", expression()),
+        ("0\t0   * *  *", expression()),
+        ("0 0 */10 * *", expression(days=(1, 11, 21, 31))),
+        ("0 0 * jan-Mar,DEC *", expression(months=(1, 2, 3, 12))),
+        ("0 0 * * 7", expression(days=(), weekdays=(0,))),
+        ("0 0 * * FRI-SUN", expression(days=(), weekdays=(0, 5, 6))),
+        ("0 0 * * 5-7", expression(days=(), weekdays=(0, 5, 6))),
+        ("0 0 * * SUN-TUE", expression(days=(), weekdays=(0, 1, 2))),
+        ("0 0 * * 0-7", expression()),
+        ("0 0 * * 1-7", expression()),
+        ("0 0 13 * 5", expression(days=(13,), weekdays=(5,))),
+        ("0 0 L * *", expression(days=(), days_from_end=(0,))),
+        ("0 0 L-3,L * *", expression(days=(), days_from_end=(0, 3))),
+        ("0 0 15W * *", expression(days=(), workdays=(15,))),
+        ("0 0 1,LW * *", expression(days=(1,), last_workday=True)),
+        ("0 0 * * 5#3", expression(days=(), nth=((5, 3),))),
+        ("0 0 * * FRI#3,7#1", expression(days=(), nth=((0, 1), (5, 3)))),
+        ("0 0 * * L5,LMON", expression(days=(), last_weekdays=(1, 5))),
+        ("@yearly", expression(days=(1,), months=(1,))),
+        ("@annually", expression(days=(1,), months=(1,))),
+        ("@monthly", expression(days=(1,))),
+        ("@weekly", expression(days=(), weekdays=(0,))),
+        ("@daily", expression()),
+        ("@midnight", expression()),
+        ("@hourly", expression(hours=ALL_HOURS)),
+    ],
+)
+def test_an_expression_means_the_lists(text: str, meaning: Expression) -> None:
+    assert parse(text) == meaning
+
+
+REFUSALS = [
+    ("0 22-2 * * *", "hour: '22-2': range runs backwards; write '22-23,0-2'"),
+    (
+        "*/90 * * * *",
+        "minute: '*/90': a step of 90 is larger than the field (0-59), so it would not mean every 90 minutes",
+    ),
+    ("*/60 * * * *", "larger than the field"),
+    ("0 */24 * * *", "hour: '*/24': a step of 24 is larger than the field (0-23)"),
+    ("*/0 * * * *", "minute: '*/0': a step of 0 never moves on"),
+    ("5-5 * * * *", "minute: '5-5': both ends are equal; write '5'"),
+    ("0 9-9 * * *", "hour: '9-9': both ends are equal; write '9'"),
+    ("50-10/7 * * * *", "write '4,50,57'"),
+    ("0 0 * NOV-FEB *", "month: 'NOV-FEB': range runs backwards; write 'NOV-DEC,JAN-FEB'"),
+    ("0 0 * * fri-mon", "day-of-week: 'fri-mon': range runs backwards; write 'FRI-SAT,SUN-MON'"),
+    ("0 0 * * 6-1", "write '6,0-1'"),
+    ("0 0 * * 7-2", "write '0-2'"),
+    ("1,,2 * * * *", "minute: '1,,2': a stray comma; write '1,2'"),
+    (",1 * * * *", "minute: ',1': a stray comma; write '1'"),
+    ("1, * * * *", "a stray comma"),
+    ("*,5 * * * *", "write '*' alone"),
+    ("¹ * * * *", "minute: '¹': only ASCII"),
+    ("１ * * * *", "minute: '１': only ASCII"),
+    ("0 0 * * ſun", "only ASCII"),
+    ("0\u00a02 * * *", "ASCII spaces"),
+    ("0\u30002 * * *", "ASCII spaces"),
+    ("0 2 * * *\n", "ASCII spaces"),
+    ("0 2 * * *\x00", "holds"),
+    ("@wee\u212aly", "unknown macro"),
+    ("? * * * *", "minute: '?': ? is not part of this grammar; write '*'"),
+    ("0 0 ? * 1", "day-of-month: '?'"),
+    ("R * * * *", "write 'H'"),
+    ("R(0-9) * * * *", "write 'H(0-9)'"),
+    ("H/15 * * * *", "write 'H'"),
+    ("H(9-5) * * * *", "write 'H(5-9)'"),
+    ("H(5-5) * * * *", "write '5'"),
+    ("H(0-70) * * * *", "70 is outside the field"),
+    ("0 0 * january *", "month: 'january': write the three letters 'JAN'"),
+    ("0 0 * * Monday", "day-of-week: 'Monday': write the three letters 'MON'"),
+    ("TZ=Europe/Berlin 0 2 * * *", "schedule.timezone"),
+    ("CRON_TZ=UTC 0 2 * * *", "schedule.timezone"),
+    ("0 0 2 * * *", 'seconds and years by name, as "second" and "year" beside "cron"'),
+    ("0 0 2 * * * 2027", "found 7 fields"),
+    ("0 2 * *", "found 4 fields; write five"),
+    ("", "is empty"),
+    ("   ", "is empty"),
+    ("@reboot", "'@reboot' has no time"),
+    ("@dayly", "did you mean '@daily'?"),
+    ("0 0 */2 * 1", "day-of-month: '*/2': crons disagree on '*/n' while day-of-week is set too"),
+    ("0 0 1 * */2", "day-of-week: '*/2': crons disagree"),
+    ("0 0 L * 1", "day-of-month: 'L': crons disagree on 'L', 'W' or '#' while day-of-week is set too"),
+    ("0 0 15W * MON", "crons disagree"),
+    ("0 0 1 * 5#3", "day-of-week: '5#3': crons disagree"),
+    ("0 0 1 * L5", "crons disagree"),
+    ("0 0 30 2 *", "day-of-month: '30' never comes in month '2'"),
+    ("0 0 31 4,6,9,11 *", "never comes"),
+    ("0 0 L-30 2 *", "never comes"),
+    ("60 * * * *", "minute: '60': 60 is outside the field; write a value of 0-59"),
+    ("0 24 * * *", "hour: '24'"),
+    ("0 0 0 * *", "day-of-month: '0'"),
+    ("0 0 1 13 *", "month: '13'"),
+    ("0 0 * * 8", "day-of-week: '8'"),
+    ("-5 * * * *", "without signs"),
+    ("+5 * * * *", "without signs"),
+    ("1_0 * * * *", "no value of the field"),
+    ("007 * * * *", "outside the field"),
+    ("*/5/2 * * * *", "the step after / must be a whole number"),
+    ("5/ * * * *", "the step after /"),
+    ("0 0 * * 5L", "the L goes first; write 'L5'"),
+    ("0 0 * * L", "needs a day"),
+    ("0 0 * * FRI#6", "the week, 1 to 5"),
+    ("0 0 L-0 * *", "write 'L'"),
+    ("0 0 L-31 * *", "'L-1' to 'L-30'"),
+    ("L * * * *", "day-of-month field"),
+    ("0 " * 150 + "0", f"at most {MAX_LENGTH}"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSALS)
+def test_a_refusal_says_what_was_found_and_the_mend(text: str, words: str) -> None:
+    with pytest.raises(CronError) as caught:
+        parse(text)
+    assert words in str(caught.value)
+
+
+def test_every_wrong_field_is_named_at_once() -> None:
+    with pytest.raises(CronError) as caught:
+        parse("61 25 0 13 9")
+    assert [m.split(":")[0] for m in caught.value.messages] == [
+        "minute",
+        "hour",
+        "day-of-month",
+        "month",
+        "day-of-week",
+    ]
+
+
+def test_h_spreads_by_team_and_name_and_stays_the_same() -> None:
+    minutes = {parse("H H * * *", team="a", name=f"job {i}").minutes for i in range(500)}
+    assert len(minutes) == 60
+    assert parse("H * * * *", team="a", name="x") == parse("H * * * *", team="a", name="x")
+    assert parse("H H * * *", team="a", name="x") != parse("H H * * *", team="b", name="x")
+    assert all(10 <= parse("H(10-12) * * * *", team="a", name=str(i)).minutes[0] <= 12 for i in range(50))
+    assert max(parse("0 0 H * *", team="a", name=str(i)).days[0] for i in range(200)) == 28
+
+
+def test_h_has_not_moved_since_the_first_release() -> None:
+    e = parse("H H H H *", team="default", name="nightly")
+    assert (e.minutes, e.hours, e.days, e.months) == ((17,), (14,), (18,), (2,))
+
+
+def test_spellings_of_one_meaning_are_one_expression() -> None:
+    assert parse("0,30 0-23 1-31 * *").canonical() == parse("*/30 * * JAN-DEC 0-6").canonical()
+    assert parse("0 0 1-31 * 1") == parse("0 0 * * *")

@@ -1,0 +1,134 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rsched.core.errors import Invalid
+from rsched.core.instants import MAX_INSTANT_MS, format_utc, parse_instant
+from rsched.core.model import ScheduleSpec
+from rsched.core.schedule import Cron, Interval, Missed, OneOff, Schedule, load, resolve
+
+NOW = parse_instant("2026-10-25T20:30:00.123Z")
+
+
+def resolved(**fields: object) -> tuple[ScheduleSpec, Schedule]:
+    return resolve(ScheduleSpec(**fields), now_ms=NOW, team="default", name="job")  # type: ignore[arg-type]
+
+
+def refused(**fields: object) -> dict[str, str]:
+    with pytest.raises(Invalid) as caught:
+        resolved(**fields)
+    return dict(caught.value.errors)
+
+
+def test_a_delay_becomes_an_instant() -> None:
+    spec, schedule = resolved(delay="90s")
+    assert spec == ScheduleSpec(at="2026-10-25T20:31:30.123Z")
+    assert isinstance(schedule, OneOff)
+    assert (schedule.kind, schedule.arg) == ("o", str(NOW + 90_000))
+    assert resolved(delay=0)[1].upcoming(NOW - 1, 5) == [NOW]
+
+
+def test_an_interval_without_anchor_counts_from_now() -> None:
+    spec, schedule = resolved(every="5s")
+    assert spec == ScheduleSpec(every="5s", anchor="2026-10-25T20:30:00.123Z")
+    assert (schedule.kind, schedule.arg) == ("e", f"{NOW},5000")
+    assert schedule.upcoming(NOW, 2) == [NOW + 5000, NOW + 10_000]
+
+
+def test_an_anchor_sets_the_phase_from_either_side() -> None:
+    schedule = Interval(anchor_ms=NOW, every_ms=7000)
+    assert schedule.next_after(NOW - 1) == NOW
+    assert schedule.next_after(NOW) == NOW + 7000
+    assert schedule.next_after(NOW - 7001) == NOW - 7000
+
+
+def test_cron_gets_its_zone_and_a_schedule_id_by_meaning() -> None:
+    spec, schedule = resolved(cron="0 2 * * *")
+    assert spec == ScheduleSpec(cron="0 2 * * *", timezone="UTC")
+    assert isinstance(schedule, Cron)
+    assert schedule.kind == "c"
+    assert len(schedule.arg) == 16
+    assert resolved(cron="00 2 1-31 * *", timezone="UTC")[1].arg == schedule.arg
+    assert resolved(cron="@daily")[1].arg != schedule.arg
+    kolkata = resolved(cron="0 2 * * *", timezone="Asia/Kolkata")[1]
+    assert kolkata.arg != schedule.arg
+    assert str(kolkata.zone) == "Asia/Kolkata"
+    assert kolkata.next_after(NOW - 1000) == parse_instant("2026-10-25T20:30:00Z")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"delay": "1m"},
+        {"every": 5},
+        {"cron": "H H * * *"},
+        {"at": "2026-10-25T22:00:00+01:00"},
+        {"every": "1h", "anchor": "2020-01-01T00:00:00Z"},
+    ],
+)
+def test_a_resolved_spec_resolves_to_itself_and_loads_later(fields: dict[str, object]) -> None:
+    spec, schedule = resolved(**fields)
+    again, same = resolve(spec, now_ms=NOW + 30_000, team="default", name="job")
+    assert again == spec
+    loaded = load(spec, team="default", name="job")
+    assert (schedule.kind, schedule.arg) == (same.kind, same.arg) == (loaded.kind, loaded.arg)
+
+
+def test_an_instant_up_to_a_minute_ago_runs_and_an_older_one_is_refused() -> None:
+    assert resolved(at=format_utc(NOW - 60_000))[1].arg == str(NOW - 60_000)
+    old = format_utc(NOW - 60_001)
+    assert "more than 60 s ago" in refused(at=old)["schedule.at"]
+    assert load(ScheduleSpec(at=old), team="default", name=None).arg == str(NOW - 60_001)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "words"),
+    [
+        ({}, "schedule", "write exactly one of cron, every, at, delay"),
+        ({"cron": "0 2 * * *", "every": "5s"}, "schedule", "found cron and every"),
+        ({"at": "2026-10-26T00:00:00Z", "delay": 5}, "schedule", "found at and delay"),
+        ({"at": "2026-10-26T00:00:00"}, "schedule.at", "has no offset"),
+        ({"delay": "5 minutes"}, "schedule.delay", "is no duration"),
+        ({"delay": -1}, "schedule.delay", "negative"),
+        ({"delay": "200000w"}, "schedule.delay", "century"),
+        ({"every": "500ms"}, "schedule.every", "write '1s' or more"),
+        ({"every": 0}, "schedule.every", "write '1s' or more"),
+        ({"every": "x"}, "schedule.every", "is no duration"),
+        ({"every": "5s", "anchor": "2026-10-26"}, "schedule.anchor", "RFC 3339"),
+        ({"at": "2026-10-26T00:00:00Z", "anchor": "2026-10-26T00:00:00Z"}, "schedule.anchor", "goes with every only"),
+        ({"every": "5s", "timezone": "UTC"}, "schedule.timezone", "goes with cron only"),
+        ({"cron": "0 2 * * *", "timezone": "Europe/Berln"}, "schedule.timezone", "did you mean Europe/Berlin?"),
+        ({"cron": "0 22-2 * * *"}, "schedule.cron", "hour: '22-2': range runs backwards; write '22-23,0-2'"),
+        ({"cron": ""}, "schedule.cron", "is empty"),
+    ],
+)
+def test_bad_input_names_its_field_and_the_mend(fields: dict[str, object], field: str, words: str) -> None:
+    assert words in refused(**fields)[field]
+
+
+def test_expression_and_zone_are_both_named_when_both_are_wrong() -> None:
+    assert set(refused(cron="61 * * * *", timezone="Mars/Base")) == {"schedule.cron", "schedule.timezone"}
+
+
+def test_h_depends_on_the_owner_and_nothing_else_does() -> None:
+    h = ScheduleSpec(cron="H H * * *", timezone="UTC")
+    assert load(h, team="a", name="x").arg == load(h, team="a", name="x").arg != load(h, team="b", name="x").arg
+    plain = ScheduleSpec(cron="0 2 * * *", timezone="UTC")
+    assert load(plain, team="a", name="x") is load(plain, team="b", name="y")
+
+
+@settings(deadline=None)
+@given(st.integers(-(10**13), 10**14), st.integers(1000, 10**10), st.integers(-(10**13), 10**14), st.integers(0, 10**7))
+def test_an_interval_counts_what_it_missed_by_arithmetic(anchor: int, every: int, low: int, width: int) -> None:
+    schedule = Interval(anchor_ms=anchor, every_ms=every)
+    missed = schedule.missed(low, low + width)
+    want = [t for t in schedule.upcoming(low, width // every + 2) if t <= low + width]
+    assert missed == Missed(len(want), want[0] if want else None, want[-1] if want else None)
+
+
+def test_nothing_comes_after_the_year_9999() -> None:
+    assert Interval(anchor_ms=0, every_ms=1000).next_after(MAX_INSTANT_MS) is None
+    assert Interval(anchor_ms=0, every_ms=1000).missed(MAX_INSTANT_MS - 1500, 1 << 62).count == 1
+    assert OneOff(5).next_after(5) is None
+    assert OneOff(5).missed(4, 5) == Missed(1, 5, 5)
+    assert OneOff(5).missed(5, 9) == Missed(0, None, None)
