@@ -109,6 +109,9 @@ class Base:
         """
         script = load(verb, shebang=self._shebang)
         items = list(group)
+        if self.generation == _FRESH:
+            # Before the call: an opening that comes between then shows as a changed generation.
+            await self._learn_generation()
         while True:
             reply = await self._run(verb, script.argv({"generation": self.generation, **scalars}, items))
             tag = reply[0] = reply[0].decode()
@@ -119,8 +122,6 @@ class Base:
                 if self.on_reopened is not None:
                     await self.on_reopened()
                 continue
-            if self.generation == _FRESH:
-                await self._learn_generation()
             reply[1] = int(reply[1])
             self._redis_clock.saw(reply[1])
             return reply

@@ -1,0 +1,64 @@
+"""Tells Redis how attempts ended, in batches. A result is kept until Redis has answered for it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from rsched.core.ids import WorkerId
+from rsched.runtime.clock import Clock
+from rsched.runtime.loop import Wake
+from rsched.store.work import FinishItem
+from rsched.worker.adoption import Adoption
+from rsched.worker.attempt import Attempt, Held
+from rsched.worker.ports import WorkStore
+
+BATCH = 200
+GATHER_MS = 2.0  # costs a quiet run nothing that matters, and makes one call of a burst's results
+
+
+class Finisher:
+    """One call at a time. Its request number is repeated while the answer is unknown, so a repeat changes nothing."""
+
+    def __init__(self, store: WorkStore, worker: WorkerId, *, held: Held, adoption: Adoption, clock: Clock) -> None:
+        self._store, self._worker, self._held = store, worker, held
+        self._adoption, self._clock = adoption, clock
+        self._pending: deque[tuple[Attempt, FinishItem]] = deque()
+        self._batch: list[tuple[Attempt, FinishItem]] = []
+        self._request = 0
+        self._era = 0
+        self.wake = Wake()
+        self.emptied = Wake()
+        self.refused = 0
+
+    def put(self, attempt: Attempt, item: FinishItem) -> None:
+        self._pending.append((attempt, item))
+        if len(self._pending) == 1:
+            self.wake.set()
+
+    def __len__(self) -> int:
+        return len(self._pending) + len(self._batch)
+
+    async def step(self) -> bool:
+        if not self._batch:
+            if not self._pending:
+                return False
+            if len(self._pending) < BATCH:
+                await self._clock.sleep(GATHER_MS)
+            self._batch = [self._pending.popleft() for _ in range(min(BATCH, len(self._pending)))]
+            self._request += 1
+            self._era = self._adoption.era
+        await self._adoption.settle()
+        tags = await self._store.finish(self._worker, request=self._request, items=[item for _, item in self._batch])
+        again = []
+        for entry, tag in zip(self._batch, tags, strict=True):
+            # Redis may have lost the run, or adopted it again after an answer of which we don't know: present it anew.
+            if tag != "ok" and self._era != self._adoption.era:
+                again.append(entry)
+                continue
+            self._held.remove(entry[0])
+            self.refused += tag in ("stale_fence", "missing")
+        self._batch = []
+        self._pending.extendleft(reversed(again))
+        if not self._pending:
+            self.emptied.set()
+        return bool(self._pending)

@@ -1,0 +1,73 @@
+"""A worker process: settings in, until asked to stop."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import AsyncExitStack, closing
+
+import anyio
+
+from rsched.core.ids import WorkerId, short_hash
+from rsched.core.model import HTTP_QUEUE
+from rsched.core.settings import WorkerSettings
+from rsched.runtime.clock import Clock
+from rsched.runtime.log import get_logger
+from rsched.store.keys import Keys
+from rsched.store.renewer import SyncRenewer
+from rsched.store.store import Store, shard_tags
+from rsched.worker.app import Worker, load_app
+from rsched.worker.runtime import Limits, Runtime
+from rsched.worker.targets.base import Target
+from rsched.worker.targets.function import FunctionCalls
+from rsched.worker.targets.http import HttpCalls
+
+_log = get_logger("rsched.worker")
+
+
+def new_worker_id() -> WorkerId:
+    """Different for each process, so that nothing is taken for a repeat of what another one asked."""
+    return WorkerId("w_" + short_hash(secrets.token_hex(16), 8))
+
+
+def queues_of(settings: WorkerSettings, app: Worker) -> tuple[str, ...]:
+    """As set; by default http targets, and with an app also the queues of its functions."""
+    if settings.queues:
+        return settings.queues
+    return tuple(sorted({HTTP_QUEUE, *app.queues}))
+
+
+async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Clock) -> None:
+    """Until stop is set and the drain is over. Misconfigured where the app cannot be loaded."""
+    app = load_app(settings.app) if settings.app is not None else Worker()
+    worker, queues = new_worker_id(), queues_of(settings, app)
+    share = max(1, settings.concurrency // settings.shards)
+    limits = Limits(
+        concurrency=share,
+        lease_ms=settings.lease_ms,
+        renew_ms=settings.renew_ms,
+        margin_ms=settings.stop_margin_ms,
+        drain_ms=int(settings.drain_s * 1000),
+        poll_ms=settings.poll_ms,
+    )
+    async with AsyncExitStack() as stack:
+        functions = stack.enter_context(closing(FunctionCalls(app.functions, threads=settings.threads, clock=clock)))
+        http = stack.enter_context(closing(HttpCalls()))
+        targets: dict[str, Target] = {"FunctionTarget": functions, "HttpTarget": http}
+        runtimes = []
+        for tag in shard_tags(settings.shards):
+            store = Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
+            stack.push_async_callback(store.aclose)
+            renewer = stack.enter_context(closing(SyncRenewer(settings.redis_url, Keys(settings.prefix, tag))))
+            runtimes.append(
+                Runtime(
+                    store, renewer, worker=worker, queues=queues, targets=targets, limits=limits, clock=clock, log=_log
+                )
+            )
+        _log.info(
+            "worker ready",
+            extra={"fields": {"worker": worker, "queues": ",".join(queues), "functions": len(app.functions)}},
+        )
+        async with anyio.create_task_group() as group:
+            for runtime in runtimes:
+                group.start_soon(runtime.run, stop)
+    _log.info("worker stopped", extra={"fields": {"worker": worker}})

@@ -1,0 +1,271 @@
+"""A worker's loops over one shard: fetch, execute, finish, verify; and its drain.
+
+Fetch is the heartbeat and the only source of leases. What is fetched is in `held` until Redis has answered for its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import anyio
+
+from rsched.core.errors import Unavailable
+from rsched.core.ids import WorkerId
+from rsched.runtime.clock import Clock
+from rsched.runtime.loop import Wake, run_steps
+from rsched.store.work import FinishItem
+from rsched.worker.adoption import Adoption
+from rsched.worker.attempt import Attempt, Held, Stop
+from rsched.worker.execute import Counters, Executor
+from rsched.worker.finisher import Finisher
+from rsched.worker.lease import EXIT_STUCK, Renewal, StepThread, Watchdog, poster, settle
+from rsched.worker.ports import Renewer, WorkStore
+from rsched.worker.targets.base import Target
+
+_GATHER_SLOTS_MS = 2.0
+_STOP_MS = 500
+_FLUSH_MS = 1000
+_LISTEN_AGAIN_MS = 1000.0
+
+
+class Limits(NamedTuple):
+    """margin_ms: an attempt stops this long before its lease ends. drain_ms: what running attempts get on SIGTERM."""
+
+    concurrency: int
+    lease_ms: int
+    renew_ms: int
+    margin_ms: int
+    drain_ms: int
+    poll_ms: int
+
+
+class Runtime:
+    def __init__(
+        self, store: WorkStore, renewer: Renewer, *, worker: WorkerId, queues: Sequence[str],
+        targets: Mapping[str, Target], limits: Limits, clock: Clock, log: logging.Logger,
+        leave: Callable[[int], Any] = os._exit,
+    ) -> None:  # fmt: skip
+        self._store, self._worker, self._queues, self._limits = store, worker, tuple(queues), limits
+        self._clock, self._log, self._leave = clock, log, leave
+        self.held = Held()
+        self.counters = Counters()
+        self.adoption = Adoption(
+            store, worker, held=self.held, queues=queues, lease_ms=limits.lease_ms, margin_ms=limits.margin_ms,
+            clock=clock, log=log,
+        )  # fmt: skip
+        self.finisher = Finisher(store, worker, held=self.held, adoption=self.adoption, clock=clock)
+        self._executor = Executor(
+            targets, now_ms=store.now_ms, ended=self._ended, counters=self.counters, clock=clock,
+            rng=random.Random(), log=log,
+        )  # fmt: skip
+        post = poster(asyncio.get_running_loop())
+        self.renewal = Renewal(
+            renewer, worker, held=self.held, lease_ms=limits.lease_ms, renew_ms=limits.renew_ms,
+            margin_ms=limits.margin_ms, clock=clock, post=post, suspect=self._suspect, log=log,
+        )  # fmt: skip
+        self.watchdog = Watchdog(
+            held=self.held, margin_ms=limits.margin_ms, grace_ms=limits.margin_ms, clock=clock, post=post,
+            stuck=self._stuck, leave=leave, log=log,
+        )  # fmt: skip
+        self._group: anyio.abc.TaskGroup | None = None
+        self._request = 1
+        self._running = 0
+        self._starved = False
+        self._draining = False
+        self._is_stuck = False
+        self._fetch_wake, self._verify_wake, self._idle, self._halt = Wake(), Wake(), Wake(), anyio.Event()
+        self._suspects: list[Attempt] = []
+        self._returns: list[Attempt] = []
+        store.on_reopened = self.adoption.on_reopened
+
+    async def run(self, stop: anyio.Event) -> None:
+        """Until stop is set and the drain is over."""
+        threads = [
+            StepThread("renewal", self.renewal.step, self._log),
+            StepThread("watchdog", self.watchdog.step, self._log),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            async with anyio.create_task_group() as loops:
+                async with anyio.create_task_group() as attempts:
+                    self._group = attempts
+                    loops.start_soon(self._steps, self.finisher.step, "finish", self.finisher.wake)
+                    loops.start_soon(self._steps, self._verify, "verify", self._verify_wake)
+                    loops.start_soon(self._listen)
+                    await self._fetch_until(stop)
+                    await self._drain()
+                    attempts.cancel_scope.cancel()
+                loops.cancel_scope.cancel()
+        finally:
+            for thread in threads:
+                thread.stop()
+
+    async def _steps(self, step: Callable[[], Any], name: str, wake: Wake) -> None:
+        idle = float(self._limits.poll_ms)
+        await run_steps(step, name=name, clock=self._clock, wake=wake, idle_ms=idle, log=self._log)
+
+    async def _fetch_until(self, stop: anyio.Event) -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._steps, self.fetch_step, "fetch", self._fetch_wake)
+            group.start_soon(self._halt_on, stop)
+            await self._halt.wait()
+            self._draining = True
+            group.cancel_scope.cancel()
+
+    async def _halt_on(self, stop: anyio.Event) -> None:
+        await stop.wait()
+        self._halt.set()
+
+    async def fetch_step(self) -> bool:
+        free = self._limits.concurrency - self._running
+        if free > 0 and self._starved and free * 8 < self._limits.concurrency:
+            # There is more work than slots: a call for each slot that gets free would cost more than it starts.
+            await self._clock.sleep(_GATHER_SLOTS_MS)
+            free = self._limits.concurrency - self._running
+        # Results that Redis has not answered for are work in hand too.
+        if free <= 0 or len(self.finisher) > 20 * self._limits.concurrency:
+            self._starved = True
+            return False
+        # Not cancelled half-way: its runs would be leased to nobody until the leases end.
+        with anyio.CancelScope(shield=True):
+            await self.adoption.settle()
+            sent = self._clock.boot_ms()
+            reply = await self._store.fetch(
+                self._worker, request=self._request, slots=free, lease_ms=self._limits.lease_ms, queues=self._queues
+            )
+            self._request += 1
+            deadline = sent + self._limits.lease_ms - self._limits.margin_ms
+            self._start([Attempt(run, deadline) for run in reply.runs])
+        self._starved = len(reply.runs) >= free
+        return reply.more or self._starved
+
+    def _start(self, attempts: list[Attempt]) -> None:
+        assert self._group is not None
+        self._running += len(attempts)
+        self.counters.fetched += len(attempts)
+        run = self._executor.run
+        for attempt in attempts:
+            self.held.add(attempt)
+            if self._draining:
+                attempt.stop(Stop.GIVEBACK, self._clock.boot_ms())
+            self._group.start_soon(run, attempt)
+
+    def _ended(self, attempt: Attempt, item: FinishItem | None) -> None:
+        self._running -= 1
+        if item is not None:
+            self.finisher.put(attempt, item)
+        elif attempt.stopping is Stop.GIVEBACK:
+            self._returns.append(attempt)
+        else:
+            self.held.remove(attempt)
+        if self._starved:
+            self._fetch_wake.set()
+        if self._draining:
+            self._idle.set()
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                async for kind, argument in self._store.signals():
+                    if kind == "work" and argument in self._queues:
+                        self._fetch_wake.set()
+                    elif kind == "cancel":
+                        self.cancel(argument)
+            except Unavailable as error:
+                self._log.debug("signals are away: %s", error)
+            await self._clock.sleep(_LISTEN_AGAIN_MS)
+            # A signal may have been missed.
+            self._fetch_wake.set()
+
+    def cancel(self, run: str) -> None:
+        """Stops the attempt at this run, if it is here."""
+        for attempt in self.held.running():
+            if attempt.run == run:
+                attempt.stop(Stop.CANCEL, self._clock.boot_ms())
+
+    def _suspect(self, attempts: list[Attempt]) -> None:
+        self._suspects.extend(attempts)
+        self._verify_wake.set()
+
+    async def _verify(self) -> bool:
+        """Asks again about attempts that a renewal was refused for; after an opening this makes the worker adopt first."""
+        doubtful = [a for a in self._suspects if not a.ended]
+        if doubtful:
+            await self.adoption.settle()
+            sent = self._clock.boot_ms()
+            items = [(a.run, a.fence) for a in doubtful]
+            reply = await self._store.renew(self._worker, lease_ms=self._limits.lease_ms, items=items)
+            settle(doubtful, reply.tags, deadline=sent + self._limits.lease_ms - self._limits.margin_ms)
+            for attempt, tag in zip(doubtful, reply.tags, strict=True):
+                if tag == "cancel":
+                    attempt.stop(Stop.CANCEL, self._clock.boot_ms())
+                elif tag != "ok":
+                    attempt.stop(Stop.LOST, self._clock.boot_ms())
+        asked = set(map(id, doubtful))
+        self._suspects = [a for a in self._suspects if not a.ended and id(a) not in asked]
+        return bool(self._suspects)
+
+    def _stuck(self, attempt: Attempt) -> None:
+        if attempt.ended:
+            return
+        self._log.critical(
+            "an attempt does not stop: the worker drains and goes",
+            extra={"fields": {"run": attempt.run, "function": getattr(attempt.definition.target, "function", "")}},
+        )
+        self._is_stuck = True
+        self._halt.set()
+
+    async def _drain(self) -> None:
+        """Gives back what has not started, waits for what has, stops the rest, presents the last results."""
+        now = self._clock.boot_ms
+        running = self.held.running()
+        for attempt in running:
+            if not attempt.started_at:
+                attempt.stop(Stop.GIVEBACK, now())
+        self._log.info("draining", extra={"fields": {"running": self._running}})
+        await self._until_idle(now() + self._limits.drain_ms)
+        for attempt in self.held.running():
+            attempt.stop(Stop.SHUTDOWN, now())
+        await self._until_idle(now() + _STOP_MS)
+        end = now() + _FLUSH_MS
+        await self._give_back()
+        while len(self.finisher) and now() < end:
+            await self.finisher.emptied.wait(min(20, end - now()))
+        left = self.held.running()
+        if left or self._is_stuck:
+            # Their functions still run; this process' end is theirs, and their leases end by themselves.
+            self._log.critical("attempts do not stop: the process goes", extra={"fields": {"attempts": len(left)}})
+            self._leave(EXIT_STUCK)
+        elif not len(self.held):
+            try:
+                await self._store.leave(self._worker)
+            except Unavailable:
+                self._log.debug("could not sign off")
+
+    async def _until_idle(self, until_ms: int) -> None:
+        while True:
+            await self._give_back()
+            left = until_ms - self._clock.boot_ms()
+            if self._running - self._hopeless() <= 0 or left <= 0:
+                return
+            await self._idle.wait(left)
+
+    def _hopeless(self) -> int:
+        return sum(a.reported for a in self.held.running()) if self._is_stuck else 0
+
+    async def _give_back(self) -> None:
+        attempts, self._returns = self._returns, []
+        if not attempts:
+            return
+        try:
+            await self._store.giveback(self._worker, [(a.run, a.fence) for a in attempts])
+        except Unavailable as error:
+            self._log.warning("%d runs could not be given back, their leases will end: %s", len(attempts), error)
+        for attempt in attempts:
+            self.held.remove(attempt)

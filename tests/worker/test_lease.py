@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from rsched.core.ids import WorkerId
+from rsched.core.states import RunState
+from rsched.worker.app import Worker
+from rsched.worker.attempt import Attempt, Held, Stop
+from rsched.worker.lease import EXIT_STUCK, Renewal, Watchdog
+from tests.worker.fake_store import FakeClock, FakeRenewer, FakeStore, fetched
+from tests.worker.harness import LIMITS, running
+
+LOG = logging.getLogger("test")
+
+
+class Scene:
+    """One attempt with 55 s to go, a renewal and a watchdog to step by hand."""
+
+    def __init__(self) -> None:
+        self.clock, self.store, self.held = FakeClock(), FakeStore(), Held()
+        self.exits: list[int] = []
+        self.stuck: list[Attempt] = []
+        self.suspects: list[Attempt] = []
+        run = fetched(1)
+        self.store.active[run.run] = run
+        self.attempt = Attempt(run, self.clock.boot + 55_000)
+        self.attempt.started_at = 1
+        self.held.add(self.attempt)
+        self.renewal = Renewal(
+            FakeRenewer(self.store), WorkerId("w"), held=self.held, lease_ms=60_000, renew_ms=20_000, margin_ms=5000,
+            clock=self.clock, post=self.post, suspect=self.suspects.extend, log=LOG,
+        )  # fmt: skip
+        self.watchdog = Watchdog(
+            held=self.held, margin_ms=5000, grace_ms=5000, clock=self.clock, post=self.post,
+            stuck=self.stuck.append, leave=self.exits.append, log=LOG,
+        )  # fmt: skip
+
+    def post(self, function: Any, *args: Any) -> None:
+        function(*args)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_a_deadline_counts_from_before_the_renewal_was_sent(scene: Scene) -> None:
+    sent = scene.clock.boot = scene.clock.boot + 20_000
+    reply = scene.store.renew_now
+
+    def slow(items: Any) -> Any:
+        scene.clock.boot += 3000
+        return reply(items)
+
+    scene.store.renew_now = slow  # type: ignore[method-assign]
+    assert scene.renewal.step() == 20_000
+    assert scene.attempt.deadline == sent + 55_000
+
+
+def test_a_failed_renewal_is_tried_again_soon_and_moves_no_deadline(scene: Scene) -> None:
+    before = scene.attempt.deadline
+    scene.store.renewals_fail = True
+    assert scene.renewal.step() <= 1000
+    assert scene.attempt.deadline == before
+
+
+def test_what_redis_does_not_know_is_suspected_and_not_stopped_at_once(scene: Scene) -> None:
+    scene.store.active.clear()
+    scene.renewal.step()
+    assert scene.suspects == [scene.attempt]
+    assert scene.attempt.stopping is None
+
+
+def test_an_attempt_that_is_given_up_is_not_renewed(scene: Scene) -> None:
+    scene.attempt.stop(Stop.LEASE, 0)
+    scene.renewal.step()
+    assert scene.store.renewed == 0
+
+
+def test_at_its_deadline_it_is_stopped_and_before_the_lease_ends_the_process_goes(scene: Scene) -> None:
+    scene.clock.boot = scene.attempt.deadline - 1
+    scene.watchdog.step()
+    assert scene.attempt.stopping is None
+    scene.clock.boot += 1
+    scene.watchdog.step()
+    assert scene.attempt.stopping is Stop.LEASE
+    scene.clock.boot += 2499
+    scene.watchdog.step()
+    assert scene.exits == []
+    scene.clock.boot += 1
+    scene.watchdog.step()
+    assert scene.exits == [EXIT_STUCK]
+
+
+def test_a_process_that_slept_past_the_lease_gets_a_moment_to_stop_in(scene: Scene) -> None:
+    scene.clock.boot += 100_000
+    scene.watchdog.step()
+    assert scene.attempt.stopping is Stop.LEASE
+    assert scene.exits == []
+    scene.clock.boot += 250
+    scene.watchdog.step()
+    assert scene.exits == [EXIT_STUCK]
+
+
+def test_an_ended_attempt_takes_nobody_with_it(scene: Scene) -> None:
+    scene.attempt.ended = True
+    scene.clock.boot += 100_000
+    scene.watchdog.step()
+    assert (scene.exits, scene.attempt.stopping) == ([], None)
+
+
+def test_what_ignores_its_timeout_is_reported_once(scene: Scene) -> None:
+    scene.attempt.stop(Stop.TIMEOUT, scene.clock.boot)
+    scene.clock.boot += 4999
+    scene.watchdog.step()
+    assert scene.stuck == []
+    scene.clock.boot += 1
+    scene.watchdog.step()
+    scene.watchdog.step()
+    assert scene.stuck == [scene.attempt]
+
+
+def test_a_worker_that_slept_through_its_lease_calls_no_target_and_finishes_nothing() -> None:
+    app, clock = Worker(), FakeClock()
+    called = []
+    go = asyncio.Event()
+
+    @app.function("work")
+    async def work() -> None:
+        called.append(1)
+        await go.wait()
+
+    async def test() -> None:
+        async with running(app, clock=clock, limits=LIMITS._replace(concurrency=1)) as bench:
+            bench.store.add(fetched(1))
+            await bench.until(lambda: called)
+            clock.boot += 56_000
+            go.set()
+            await bench.until(lambda: len(bench.runtime.held) == 0)
+            assert bench.store.finished == []
+            fetch = bench.store.fetch
+
+            async def late(*args: Any, **kwargs: Any) -> Any:
+                reply = await fetch(*args, **kwargs)
+                clock.boot += 56_000
+                return reply
+
+            bench.store.fetch = late  # type: ignore[method-assign]
+            bench.store.add(fetched(2))
+            await bench.until(lambda: bench.runtime.counters.dropped == 2)
+            bench.store.fetch = fetch  # type: ignore[method-assign]
+            assert called == [1]
+            bench.store.add(fetched(3))
+            await bench.until(lambda: [i.outcome for i in bench.store.finished] == [RunState.SUCCEEDED])
+
+    asyncio.run(test())
