@@ -1,0 +1,100 @@
+"""Which job a request means, and why Redis may not have it."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+
+from rsched.core.errors import Conflict, NotFound, RschedError, Unavailable, invalid
+from rsched.core.ids import JobId, is_job_id
+from rsched.core.packed import JobHead, JobRecord
+from rsched.core.states import JobState
+from rsched.core.validate import check_name, check_slug, decode
+from rsched.ledger import StoredJob
+from rsched_api.create import handle_of
+from rsched_api.deps import Deps, version_recorded
+from rsched_api.requests import part, query
+
+DEFAULT_TEAM = "default"
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The parts of a body that say which job it is about."""
+
+    team: str | msgspec.UnsetType = msgspec.UNSET
+    name: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def owner_of(raw: bytes) -> Owner:
+    return decode(raw, Owner)
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """A job named in a path: by its id, or (id None) by name and team."""
+
+    job_id: JobId | None
+    team: str | None
+    name: str | None
+
+
+def reference(request: Request, *, params: dict[str, str] | None = None) -> Reference:
+    """The job that the path names; `?team=` says whose name it is."""
+    text = part(request, "ref")
+    team = (query(request, "team") if params is None else params).get("team")
+    if team is not None:
+        for found in check_slug(team, "team"):
+            raise invalid(*found)
+    return Reference(JobId(text), team, None) if is_job_id(text) else Reference(None, team, text)
+
+
+def not_found(ref: Reference) -> NotFound:
+    if ref.job_id is not None:
+        return NotFound(f"there is no job {ref.job_id}")
+    return NotFound(f"team {ref.team or DEFAULT_TEAM} has no job of this name; ?team= names another team")
+
+
+async def stored(deps: Deps, ref: Reference) -> StoredJob:
+    """The job as the ledger has it. NotFound."""
+    if ref.job_id is not None:
+        found = await deps.ledger.job(ref.job_id)
+    elif ref.name is None or any(True for _ in check_name(ref.name)):
+        found = None
+    else:
+        found = await deps.ledger.last_incarnation(ref.team or DEFAULT_TEAM, handle_of(ref.name, None))
+    if found is None or found.deleted:
+        raise not_found(ref)
+    return found
+
+
+async def job_id(deps: Deps, ref: Reference) -> JobId:
+    """The id alone; an id in the path is taken as it is, so that a job which was just made is found."""
+    return ref.job_id if ref.job_id is not None else (await stored(deps, ref)).job_id
+
+
+async def absent(deps: Deps, job: JobId) -> RschedError:
+    """Why Redis does not have a job: never there, deleted, completed and forgotten, or not restored yet."""
+    found = await deps.ledger.job(job)
+    if found is None or found.deleted:
+        return NotFound(f"there is no job {job}")
+    tombstone = await deps.store.get_job(job)
+    if isinstance(tombstone, JobHead):
+        # Deleted a moment ago: 404 settles a repeated DELETE only once the deletion is recorded.
+        await version_recorded(deps, job, tombstone.version)
+        return NotFound(f"there is no job {job}")
+    if found.head.state is JobState.COMPLETED:
+        return completed(job)
+    return Unavailable(f"job {job} is being restored; try again")
+
+
+def completed(job: JobId) -> Conflict:
+    return Conflict(f"job {job} has completed; PUT a new schedule, or create another job")
+
+
+async def present(deps: Deps, job: JobId) -> JobRecord:
+    """The job as Redis has it. NotFound, Conflict (completed and forgotten), Unavailable (being restored)."""
+    found = await deps.store.get_job(job)
+    if isinstance(found, JobRecord):
+        return found
+    if found is not None:
+        raise NotFound(f"there is no job {job}")
+    raise await absent(deps, job)

@@ -1,0 +1,125 @@
+"""PUT /v1/jobs/{id or name}: the whole definition anew; what was owed under the old schedule is kept or withdrawn by sv."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from rsched.core import schedule as schedules
+from rsched.core.durations import parse_duration
+from rsched.core.errors import NotFound, RschedError, Unavailable, VersionConflict
+from rsched.core.ids import JobId, partition_of
+from rsched.core.model import JobSpec
+from rsched.core.packed import JobRecord
+from rsched.core.schedule import Schedule
+from rsched.core.states import JobState
+from rsched.store.jobs import PutItem
+from rsched_api import records
+from rsched_api.create import Made
+from rsched_api.deps import Deps, recorded, version_recorded, write
+
+_TRIES = 5
+
+
+class _Present(NamedTuple):
+    record: JobRecord
+    in_redis: bool
+
+
+async def replace(deps: Deps, job_id: JobId, spec: JobSpec, *, if_match: int | None) -> Made:
+    """The job with this definition (its own team and name in it), recorded. NotFound, VersionConflict."""
+    request_hash = records.body_hash(spec)
+    for _ in range(_TRIES):
+        before = await _present(deps, job_id)
+        version = before.record.head.version
+        same = records.is_last_put_by(before.record.definition, request_hash)
+        # A repeat of the request that made this version still names the one before.
+        if same and if_match in (None, version, version - 1):
+            await version_recorded(deps, job_id, version)
+            return Made(job_id, before.record, created=False)
+        if if_match is not None and if_match != version:
+            raise VersionConflict(f"the job has version {version}, not {if_match}; read it again")
+        record, due = await _after(deps, job_id, spec, before=before, request_hash=request_hash)
+        item = PutItem(job_id, version if before.in_redis else 0, due, record.pack())
+        reply = await write(deps.store.put([item], atomic=True), job_id=job_id)
+        tag = reply.tags[0]
+        if tag == "ok" and reply.journal_id is not None:
+            await recorded(deps, reply.journal_id, job_id=job_id)
+            return Made(job_id, record, created=False)
+        if tag == "deleted":
+            raise NotFound(f"there is no job {job_id}")
+    raise Unavailable("the job is being changed by others; try again")
+
+
+async def _present(deps: Deps, job_id: JobId) -> _Present:
+    found = await deps.store.get_job(job_id)
+    if isinstance(found, JobRecord):
+        return _Present(found, in_redis=True)
+    stored = None if found is not None else await deps.ledger.job(job_id)
+    if stored is None or stored.deleted:
+        raise NotFound(f"there is no job {job_id}")
+    if stored.head.state is not JobState.COMPLETED:
+        raise Unavailable(f"job {job_id} is being restored; try again")
+    return _Present(JobRecord(stored.head, stored.definition), in_redis=False)
+
+
+async def _after(
+    deps: Deps, job_id: JobId, spec: JobSpec, *, before: _Present, request_hash: str
+) -> tuple[JobRecord, int | None]:
+    """The record to write, and its due instant."""
+    old, head = before.record.definition, before.record.head
+    now = deps.store.now_ms()
+    if spec.schedule == old.schedule:
+        # A definition that was read and put back: its instant may be long behind, and is checked no more.
+        resolved, schedule = old.schedule, schedules.load(old.schedule, team=old.team, name=old.name)
+    else:
+        resolved, schedule = records.resolve(_same_grid(spec, before.record), now)
+    definition = records.definition_of(
+        spec,
+        resolved,
+        incarnation=old.incarnation,
+        created_at=old.created_at,
+        updated_at=now,
+        key=old.key,
+        request_hash=records.hash_after_put(old, request_hash),
+    )
+    changed = (schedule.kind, schedule.arg) != (head.kind, head.arg)
+    revived = head.state in (JobState.COMPLETED, JobState.INVALID) and (changed or _ahead(schedule, now))
+    state = JobState.ACTIVE if revived else head.state
+    anew = changed or revived
+    record = records.record_of(
+        definition,
+        schedule,
+        state=state,
+        version=head.version + 1,
+        sv=head.sv + 1 if anew else head.sv,
+        sv_at=now if anew else head.sv_at,
+    )
+    if state is not JobState.ACTIVE:
+        return record, None
+    return record, records.first_due(schedule, now) if anew else await _due(deps, job_id)
+
+
+def _ahead(schedule: Schedule, now: int) -> bool:
+    # A completed one-off whose instant is behind has had its run; the same run key must not run again.
+    return schedule.next_after(now) is not None
+
+
+def _same_grid(spec: JobSpec, before: JobRecord) -> JobSpec:
+    """With the old anchor where an interval of the same length is put without one: its grid stays where it is."""
+    old, new = before.definition.schedule, spec.schedule
+    if new.every is None or new.anchor is not None or old.every is None:
+        return spec
+    try:
+        same = parse_duration(new.every) == parse_duration(old.every)
+    except (ValueError, RschedError):
+        return spec
+    return msgspec.structs.replace(spec, schedule=msgspec.structs.replace(new, anchor=old.anchor)) if same else spec
+
+
+async def _due(deps: Deps, job_id: JobId) -> int | None:
+    """The present due instant. Recomputed from now it could leave out an occurrence that is late and not yet claimed."""
+    store = deps.store
+    score = await store._redis(store.client.zscore(store.keys.due(partition_of(job_id)), job_id))
+    return None if score is None else int(score)

@@ -1,0 +1,132 @@
+"""What servers must be set to, each with the promise it carries and the mend. `fail` breaks a promise; `warn` is unwise."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from rsched.core.errors import Misconfigured
+
+Status = Literal["ok", "warn", "fail"]
+OLDEST_REDIS = (7, 0)
+# Further apart, and logs and displays mislead; due-ness goes by Redis' clock alone, so no run is wrong.
+CLOCK_OFFSET_MS = 500
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """message: what was found. mend: what to do about it, "" where nothing is to be done."""
+
+    name: str
+    status: Status
+    message: str
+    mend: str = ""
+
+
+def redis_checks(facts: Mapping[str, Any]) -> list[Check]:
+    """What INFO and CONFIG (as `config:<name>`, "" where the server won't tell) say against the promises."""
+    return [
+        _version(facts),
+        _role(facts),
+        _eviction(facts),
+        _memory(facts),
+        _append_only(facts),
+        _fsync(facts),
+        _replicas(facts),
+    ]
+
+
+def _check(name: str, good: bool, message: str, mend: str, *, bad: Status = "fail") -> Check:
+    return (
+        Check(name=name, status="ok", message=message)
+        if good
+        else Check(name=name, status=bad, message=message, mend=mend)
+    )
+
+
+def _told(facts: Mapping[str, Any], config: str, info: str) -> str:
+    """CONFIG's value, or INFO's where a managed server forbids CONFIG; "" where neither says."""
+    value = facts.get(f"config:{config}") or facts.get(info, "")
+    return str(value)
+
+
+def _version(facts: Mapping[str, Any]) -> Check:
+    text = str(facts.get("redis_version", ""))
+    m = re.match(r"(\d+)\.(\d+)", text)
+    named = f"Valkey {facts['valkey_version']}" if facts.get("valkey_version") else f"Redis {text or '?'}"
+    good = m is not None and (int(m[1]), int(m[2])) >= OLDEST_REDIS
+    return _check("redis version", good, named, "scripts need Redis 7.0 or Valkey 7.2 at least: upgrade the server")
+
+
+def _role(facts: Mapping[str, Any]) -> Check:
+    role = str(facts.get("role", "master"))
+    return _check("redis role", role == "master", role, "this is a replica: point RSCHED_REDIS_URL to its primary")
+
+
+def _eviction(facts: Mapping[str, Any]) -> Check:
+    policy = _told(facts, "maxmemory-policy", "maxmemory_policy")
+    mend = "any other policy may drop jobs silently: set `maxmemory-policy noeviction`"
+    if not policy:
+        return Check(name="redis eviction", status="warn", message="the server does not tell", mend=mend)
+    return _check("redis eviction", policy == "noeviction", policy, mend)
+
+
+def _memory(facts: Mapping[str, Any]) -> Check:
+    told = _told(facts, "maxmemory", "maxmemory")
+    limit = int(told) if told.isdigit() else 0
+    mend = "without a limit the system kills the server instead of refusing a write: set `maxmemory` to about 70 % of its RAM"
+    return _check("redis maxmemory", limit > 0, f"{limit // 2**20} MB" if limit else "no limit", mend)
+
+
+def _append_only(facts: Mapping[str, Any]) -> Check:
+    told = str(facts.get("config:appendonly") or ("yes" if facts.get("aof_enabled") else "no"))
+    mend = (
+        "a restart would forget leases and results of the last minutes: set `appendonly yes` and `appendfsync everysec`"
+    )
+    return _check("redis appendonly", told == "yes", told, mend)
+
+
+def _fsync(facts: Mapping[str, Any]) -> Check:
+    told = str(facts.get("config:appendfsync") or "everysec")
+    mend = "a crash of the machine loses up to 30 s, which have to be rebuilt from Postgres: set `appendfsync everysec`"
+    return _check("redis appendfsync", told in ("everysec", "always"), told, mend, bad="warn")
+
+
+def _replicas(facts: Mapping[str, Any]) -> Check:
+    count = int(facts.get("connected_slaves") or 0)
+    if count == 0:
+        return Check(name="redis replicas", status="ok", message="none")
+    told = str(facts.get("config:min-replicas-to-write", ""))
+    mend = (
+        "a primary that is cut off would go on taking writes that its failover drops: set `min-replicas-to-write 1` and "
+        "`min-replicas-max-lag 10`"
+    )
+    if not told.isdigit():
+        return Check(name="redis replicas", status="warn", message=f"{count}, min-replicas-to-write unknown", mend=mend)
+    return _check("redis replicas", int(told) > 0, f"{count}, min-replicas-to-write {told}", mend)
+
+
+def clock_check(offset_ms: int) -> Check:
+    """offset_ms: Redis' clock minus this machine's."""
+    mend = "let NTP keep both machines' clocks; runs are on time by Redis' clock, logs are by this machine's"
+    return _check("clock offset", abs(offset_ms) <= CLOCK_OFFSET_MS, f"{offset_ms} ms", mend, bad="warn")
+
+
+def schema_check(found: int, *, known: int) -> Check:
+    """Whether the database has the schema that this release works with."""
+    mend = "run `rsched migrate`" if found < known else "the database is of a newer release: upgrade rsched"
+    return _check("postgres schema", found == known, f"version {found}, this release has {known}", mend)
+
+
+def away(name: str, detail: str, *, variable: str) -> Check:
+    """A server that does not answer."""
+    return Check(name=name, status="fail", message=detail, mend=f"start it, or correct {variable}")
+
+
+def refuse_broken(checks: Sequence[Check]) -> None:
+    """Misconfigured with every promise that cannot be kept on these servers, and its mend."""
+    broken = [f"{c.name} ({c.message}): {c.mend}" for c in checks if c.status == "fail"]
+    if broken:
+        raise Misconfigured("refusing to start: " + "; ".join(broken))

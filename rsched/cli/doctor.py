@@ -1,0 +1,72 @@
+"""`rsched doctor`: the settings in force and whether the servers can keep the promises."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from rsched.cli.options import ConfigFile, Json, read_toml
+from rsched.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from rsched.cli.checks import Check
+    from rsched.core.settings import Effective
+
+
+def doctor(config: ConfigFile = None, as_json: Json = False) -> None:
+    """Print the effective settings and check both servers; exit code 1 where a promise cannot be kept."""
+    import asyncio
+
+    from rsched.cli.checks import Check
+    from rsched.cli.servers import ask_both
+    from rsched.core.settings import Settings, load, unknown_variables
+    from rsched.runtime.clock import SystemClock
+
+    toml = read_toml(config)
+    shared = load(Settings, env=os.environ, toml=toml)
+    found = _settings(toml)
+    checks = [
+        Check(name="settings", status="warn", message=f"{name} sets nothing", mend="correct the name or unset it")
+        for name in unknown_variables(os.environ)
+    ]
+    checks += asyncio.run(ask_both(shared, clock=SystemClock()))
+    failed = any(c.status == "fail" for c in checks)
+    if as_json:
+        print_json({"ok": not failed, "settings": _as_json(found), "checks": checks})
+    else:
+        _print(found, checks)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _settings(toml: dict[str, Any]) -> dict[str, list[Effective]]:
+    """The shared knobs under "all", then what each kind of process has beside them."""
+    from rsched.core.settings import KINDS, Settings, effective, load
+
+    shared = load(Settings, env=os.environ, toml=toml)
+    found = {"all": effective(shared, env=os.environ, toml=toml)}
+    common = {e.name: e.value for e in found["all"]}
+    for kind, cls in KINDS.items():
+        knobs = effective(load(cls, env=os.environ, toml=toml), env=os.environ, toml=toml)
+        found[kind] = [e for e in knobs if common.get(e.name) != e.value]
+    return found
+
+
+def _as_json(found: dict[str, list[Effective]]) -> dict[str, Any]:
+    return {
+        kind: {e.name: {"value": e.value, "source": e.source, "reason": e.reason} for e in knobs}
+        for kind, knobs in found.items()
+    }
+
+
+def _print(found: dict[str, list[Effective]], checks: list[Check]) -> None:
+    rows = [(kind, e.name, e.value or "-", e.source) for kind, knobs in found.items() for e in knobs]
+    print_table(("PROCESS", "SETTING", "VALUE", "FROM"), rows)
+    print()
+    print_table(("CHECK", "STATUS", "FOUND"), [(c.name, c.status, c.message) for c in checks])
+    for check in checks:
+        if check.mend:
+            print(f"{check.status}: {check.name}: {check.mend}", file=sys.stderr)

@@ -1,0 +1,48 @@
+"""How every command ends: 0 when it worked, 1 when it was refused or failed, 2 when it was typed wrongly."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from rsched.core.errors import RschedError
+
+
+class Commands(TyperGroup):
+    """Turns the error tree into a few lines on standard error, so that nobody reads a traceback of a typing error."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(130) from None
+        except (RschedError, BaseExceptionGroup) as raised:
+            found = expected(raised)
+            if not found:
+                raise
+            for error in found:
+                report(error)
+        raise typer.Exit(1)
+
+
+def report(error: RschedError) -> None:
+    """What went wrong, and the mend, one line each field."""
+    lines = [f"{e.field}: {e.message}" if e.field else e.message for e in error.errors]
+    for line in lines or [str(error) or error.code]:
+        print(f"error: {line}", file=sys.stderr)
+
+
+def expected(raised: BaseException) -> list[RschedError]:
+    """The errors that were raised, each once; none where a bug is among them: that one needs its traceback."""
+    if isinstance(raised, RschedError):
+        return [raised]
+    found: dict[str, RschedError] = {}
+    for each in raised.exceptions if isinstance(raised, BaseExceptionGroup) else ():
+        inner = expected(each)
+        if not inner:
+            return []
+        found |= {str(e): e for e in inner}
+    return list(found.values())

@@ -1,0 +1,192 @@
+"""`rsched api|scheduler|worker|recorder|migrate|up`: each kind of process, built from its settings."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from rsched.cli.group import expected
+from rsched.cli.options import ConfigFile, Json, read_toml
+from rsched.cli.output import print_json
+
+if TYPE_CHECKING:
+    import anyio
+
+    from rsched.core.settings import Settings
+    from rsched.runtime.clock import Clock
+
+S = TypeVar("S", bound="Settings")
+
+# By import string: the API is above nothing but this, and no process loads another one's code.
+_HOMES = {
+    "api": "rsched_api.main:run_api",
+    "scheduler": "rsched.scheduler.main:run_scheduler",
+    "worker": "rsched.worker.main:run_worker",
+    "recorder": "rsched.recorder.main:run_recorder",
+}
+# Only these speak to Postgres.
+_WITH_LEDGER = ("api", "recorder")
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (api, scheduler, worker, recorder, migrate, up):
+        app.command()(command)
+
+
+def api(
+    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default=False)] = None,
+    port: Annotated[int | None, typer.Option(help="By default 8080.", show_default=False)] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Serve the HTTP API."""
+    _serve("api", config, {"host": host, "port": port})
+
+
+def scheduler(config: ConfigFile = None) -> None:
+    """Turn due jobs into runs, on time."""
+    _serve("scheduler", config, {})
+
+
+def worker(
+    app: Annotated[
+        str | None, typer.Option("--app", help="Python functions, as package.module:worker.", show_default=False)
+    ] = None,
+    queue: Annotated[
+        list[str] | None, typer.Option("--queue", help="A queue to serve, any number of times.", show_default=False)
+    ] = None,
+    concurrency: Annotated[
+        int | None, typer.Option(help="Attempts at once, by default 100.", show_default=False)
+    ] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Fetch runs and call their targets; without --app, http targets."""
+    _serve("worker", config, {"app": app, "queues": tuple(queue) if queue else None, "concurrency": concurrency})
+
+
+def recorder(config: ConfigFile = None) -> None:
+    """Move what happens in Redis to Postgres, and rebuild Redis from it."""
+    _serve("recorder", config, {})
+
+
+def migrate(config: ConfigFile = None, as_json: Json = False) -> None:
+    """Bring the database to this release's schema."""
+    import asyncio
+
+    from rsched.core.settings import Settings, load, mask
+    from rsched.ledger.migrate import migrate as apply
+    from rsched.ledger.migrate import schema_version
+
+    settings = load(Settings, env=os.environ, toml=read_toml(config))
+    applied = asyncio.run(apply(settings.database_url))
+    version = schema_version()
+    if as_json:
+        print_json({"applied": applied, "version": version})
+        return
+    for name in applied:
+        typer.echo(f"applied {name}")
+    typer.echo(f"{mask(settings.database_url)} has schema version {version}")
+
+
+def up(
+    demo: Annotated[bool, typer.Option("--demo", help="Create a few jobs and print each run as it happens.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the API.")] = 8080,
+    data_dir: Annotated[str, typer.Option(help="Where both servers keep their data.")] = "./.rsched",
+    workers: Annotated[int, typer.Option(min=0, max=64, help="Worker processes.")] = 2,
+    app: Annotated[
+        str | None, typer.Option("--app", help="Python functions, as package.module:worker.", show_default=False)
+    ] = None,
+    exit_after: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Stop by itself.", show_default=False)
+    ] = None,
+) -> None:
+    """Start everything on this machine: both servers, the API, a scheduler, a recorder and workers."""
+    from rsched.embedded.up import UpOptions, run_up
+    from rsched.runtime.clock import SystemClock
+    from rsched.runtime.service import run
+
+    options = UpOptions(demo=demo, port=port, data_dir=data_dir, workers=workers, app=app, exit_after=exit_after)
+
+    async def main(stop: anyio.Event) -> None:
+        await run_up(options, stop, clock=SystemClock())
+
+    run(main)
+
+
+def _serve(kind: str, config: str | None, options: dict[str, Any]) -> None:
+    """The whole life of one process. Misconfigured where a setting, or a server's setting, breaks a promise."""
+    from rsched.core.errors import RschedError
+    from rsched.core.settings import KINDS, load
+    from rsched.runtime.clock import SystemClock
+    from rsched.runtime.log import get_logger, setup_logging
+    from rsched.runtime.service import run
+
+    settings = load(KINDS[kind], env=os.environ, toml=read_toml(config), options=options)
+    setup_logging(kind, settings.log_format, settings.log_level)
+    clock = SystemClock()
+
+    async def main(stop: anyio.Event) -> None:
+        if await _servers_ready(kind, settings, stop, clock=clock):
+            await _runner(kind)(settings, stop, clock=clock)
+
+    try:
+        run(main)
+    except (RschedError, BaseExceptionGroup) as raised:
+        # Into the log, in its format: a fleet's collector reads nothing else.
+        log, found = get_logger(f"rsched.{kind}"), expected(raised)
+        for error in found:
+            log.error("%s", error)
+        if not found:
+            log.critical("ends by a bug", exc_info=raised)
+        raise typer.Exit(1) from None
+
+
+def _runner(kind: str) -> Callable[..., Awaitable[None]]:
+    module, _, name = _HOMES[kind].partition(":")
+    found: Callable[..., Awaitable[None]] = getattr(importlib.import_module(module), name)
+    return found
+
+
+async def _servers_ready(kind: str, settings: Settings, stop: anyio.Event, *, clock: Clock) -> bool:
+    """Waits for the servers, which may come up after this process, and checks them. False when stopped meanwhile."""
+    from rsched.cli.checks import refuse_broken
+    from rsched.cli.servers import ask_postgres, ask_redis
+    from rsched.core.errors import Unavailable
+    from rsched.runtime.log import get_logger
+    from rsched.runtime.loop import Outage
+
+    log = get_logger(f"rsched.{kind}")
+    outage = Outage("servers", log)
+    while not stop.is_set():
+        try:
+            checks = await ask_redis(settings, clock=clock)
+            if kind in _WITH_LEDGER:
+                checks += await ask_postgres(settings)
+        except Unavailable as error:
+            await _sleep_unless(stop, outage.failed(error), clock=clock)
+            continue
+        outage.over()
+        refuse_broken(checks)
+        for check in checks:
+            if check.status == "warn":
+                log.warning("%s: %s: %s", check.name, check.message, check.mend)
+        return True
+    return False
+
+
+async def _sleep_unless(stop: anyio.Event, ms: float, *, clock: Clock) -> None:
+    """Sleeps, but not past a stop."""
+    import anyio
+
+    async with anyio.create_task_group() as group:
+
+        async def wake() -> None:
+            await stop.wait()
+            group.cancel_scope.cancel()
+
+        group.start_soon(wake)
+        await clock.sleep(ms)
+        group.cancel_scope.cancel()

@@ -1,0 +1,59 @@
+"""Asks both servers what the checks are about."""
+
+from __future__ import annotations
+
+import anyio
+
+from rsched.cli.checks import Check, away, clock_check, redis_checks, schema_check
+from rsched.core.errors import Misconfigured, Unavailable
+from rsched.core.settings import Settings, mask
+from rsched.ledger.migrate import database_version, schema_version
+from rsched.runtime.clock import Clock
+from rsched.store.store import Store, shard_tags
+
+_PATIENCE_S = 10
+
+
+async def ask_redis(settings: Settings, *, clock: Clock) -> list[Check]:
+    """The checks of Redis, its clock among them. Unavailable; Misconfigured where the URL is none."""
+    try:
+        tag = shard_tags(settings.shards)[0]
+        store = Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
+    except ValueError as error:
+        raise Misconfigured(f"RSCHED_REDIS_URL: {error}") from None
+    try:
+        facts = await store.server_facts()
+        before = clock.wall_ms()
+        redis_ms = await store.time()
+        offset = redis_ms - (before + clock.wall_ms()) // 2
+        return [*redis_checks(facts), clock_check(offset)]
+    finally:
+        await store.aclose()
+
+
+async def ask_postgres(settings: Settings) -> list[Check]:
+    """The checks of Postgres. Unavailable."""
+    try:
+        with anyio.fail_after(_PATIENCE_S):
+            found = await database_version(settings.database_url)
+    except TimeoutError:
+        raise Unavailable("Postgres does not answer in time") from None
+    return [schema_check(found, known=schema_version())]
+
+
+async def ask_both(settings: Settings, *, clock: Clock) -> list[Check]:
+    """All checks; a server that is away is one that fails."""
+    checks = []
+    address = mask(settings.redis_url)
+    try:
+        found = await ask_redis(settings, clock=clock)
+        checks += [Check(name="redis", status="ok", message=address), *found]
+    except Unavailable as error:
+        checks.append(away("redis", f"{address}: {error}", variable="RSCHED_REDIS_URL"))
+    address = mask(settings.database_url)
+    try:
+        found = await ask_postgres(settings)
+        checks += [Check(name="postgres", status="ok", message=address), *found]
+    except Unavailable as error:
+        checks.append(away("postgres", f"{address}: {error}", variable="RSCHED_DATABASE_URL"))
+    return checks

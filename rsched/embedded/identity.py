@@ -1,0 +1,88 @@
+"""Running Postgres where we are root, which it refuses: in a user namespace, or as another user."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rsched.core.errors import Misconfigured
+
+_CLONE_NEWUSER = 0x10000000
+_NOBODY = 65534
+
+
+class Identity(NamedTuple):
+    """uid, gid: who owns the data folder, None for ourselves. options: of Popen. enter: first thing in the child."""
+
+    uid: int | None
+    gid: int | None
+    options: dict[str, Any]
+    enter: Callable[[], None]
+
+
+def _nothing() -> None:
+    return
+
+
+def _enter_namespace() -> None:
+    """Inside, we are uid 65534; outside all files stay root's, so that no parent folder has to be opened up."""
+    if ctypes.CDLL(None).unshare(_CLONE_NEWUSER) != 0:
+        os._exit(126)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{_NOBODY} 0 1"), ("gid_map", f"{_NOBODY} 0 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+
+
+def _namespace_works() -> bool:
+    if sys.platform != "linux":
+        return False
+    try:
+        done = subprocess.run(["/bin/true"], preexec_fn=_enter_namespace, check=False)  # noqa: PLW1509
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
+
+
+def identity_for(data: Path) -> Identity:
+    """How to run Postgres on this data folder. An existing folder's owner tells how it was made."""
+    ourselves = Identity(None, None, {}, _nothing)
+    if os.geteuid() != 0:
+        return ourselves
+    version = data / "PG_VERSION"
+    owner = version.stat().st_uid if version.exists() else None
+    if owner in (None, 0) and _namespace_works():
+        return ourselves._replace(enter=_enter_namespace)
+    if owner == 0:
+        raise Misconfigured(
+            f"{data} was made in a user namespace, and none can be made here; use another --data-dir, or set"
+            " RSCHED_DATABASE_URL"
+        )
+    found = pwd.getpwuid(owner) if owner is not None else _unprivileged()
+    return Identity(
+        found.pw_uid,
+        found.pw_gid,
+        {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []},
+        _nothing,
+    )
+
+
+def _unprivileged() -> pwd.struct_passwd:
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            pass
+    raise Misconfigured("Postgres does not run as root and there is no user postgres or nobody; set RSCHED_DATABASE_URL")
+
+
+def own(path: Path, identity: Identity) -> None:
+    """Gives a folder to whoever runs Postgres."""
+    if identity.uid is not None:
+        shutil.chown(path, identity.uid, identity.gid)

@@ -1,0 +1,76 @@
+"""Both servers of one data folder: a URL that was given, else embedded ones."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rsched.core.errors import Misconfigured
+from rsched.embedded.postgres_server import PostgresServer
+from rsched.embedded.redis_server import RedisServer
+from rsched.runtime.clock import Clock
+
+
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Holds the data folder for this process. Misconfigured where another one has it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.read(handle, 32).decode(errors="replace").strip()
+            raise Misconfigured(
+                f"another `rsched up` (pid {pid or 'unknown'}) is running on {folder}; stop it, or use another --data-dir"
+            ) from None
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+        yield
+    finally:
+        os.close(handle)
+
+
+class Servers:
+    """start() blocks until both answer; take the folder's lock before. Call both from the main thread."""
+
+    def __init__(self, folder: Path, *, redis_url: str | None, database_url: str | None, clock: Clock) -> None:
+        logs = folder / "logs"
+        self._given = (redis_url, database_url)
+        self.redis = None if redis_url else RedisServer(folder / "redis", log=logs / "redis.log", clock=clock)
+        self.postgres = (
+            None if database_url else PostgresServer(folder / "postgres", log=logs / "postgres.log", clock=clock)
+        )
+
+    def start(self) -> None:
+        try:
+            if self.redis is not None:
+                self.redis.start()
+            if self.postgres is not None:
+                self.postgres.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def redis_url(self) -> str:
+        return self.redis.url if self.redis is not None else self._given[0] or ""
+
+    @property
+    def database_url(self) -> str:
+        """Its database may have to be made: rsched.ledger.databases.ensure_database."""
+        return self.postgres.url() if self.postgres is not None else self._given[1] or ""
+
+    @property
+    def processes(self) -> list[tuple[str, int]]:
+        """(name, pid) of what was started."""
+        both = (("redis", self.redis), ("postgres", self.postgres))
+        return [(name, s.child.pid) for name, s in both if s is not None and s.child is not None]
+
+    def stop(self) -> None:
+        for server in (self.redis, self.postgres):
+            if server is not None:
+                server.stop()

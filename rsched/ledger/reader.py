@@ -1,0 +1,158 @@
+"""Lists and look-ups for the API. Lists are newest first, in keyset pages with opaque cursors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rsched.core.ids import JobId
+from rsched.core.states import JobState, RunState
+from rsched.ledger.base import Base
+from rsched.ledger.cursors import decode_cursor, encode_cursor
+from rsched.ledger.positions import RECORDER_LOCK, lock_key
+from rsched.ledger.stored import (
+    JOB_COLUMNS,
+    RUN_COLUMNS,
+    StoredJob,
+    StoredRun,
+    StoredSkip,
+    attempt_of,
+    job_of,
+    run_of,
+    with_attempts,
+)
+
+_LIKE = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
+# Of a run that was withdrawn and claimed again on another day, the later record counts.
+_NEWEST = "DISTINCT ON (at, run_id)"
+_AT = "substring(run_id from ':(?:m-)?([0-9]+)')::bigint"
+
+
+class Reader(Base):
+    async def job(self, job_id: str) -> StoredJob | None:
+        row = await self._one(f"SELECT {JOB_COLUMNS} FROM jobs WHERE job_id = %s", (job_id,))
+        return job_of(row) if row else None
+
+    async def last_incarnation(self, team: str, handle: str) -> StoredJob | None:
+        """The newest job that the team gave this handle (name, or key), deleted or not."""
+        row = await self._one(
+            f"SELECT {JOB_COLUMNS} FROM jobs WHERE team = %s AND handle = %s ORDER BY incarnation DESC LIMIT 1",
+            (team, handle),
+        )
+        return job_of(row) if row else None
+
+    async def jobs(
+        self,
+        *,
+        team: str | None = None,
+        state: JobState | None = None,
+        name: str | None = None,
+        tag: str | None = None,
+        q: str | None = None,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> tuple[list[StoredJob], str | None]:
+        """A page and the cursor of the next; q: part of the name. Deleted ones only where state asks. Invalid cursor."""
+        where, params = (
+            ["state <> 'deleted'" if state is None else "state = %s"],
+            [] if state is None else [state.value],
+        )
+        wanted: list[Any] = params
+        for clause, value in (("team = %s", team), ("name = %s", name), ("%s = ANY(tags)", tag)):
+            if value is not None:
+                where.append(clause)
+                wanted.append(value)
+        if q:
+            where.append("name ILIKE %s")
+            wanted.append(f"%{q.translate(_LIKE)}%")
+        if cursor is not None:
+            where.append("(created_at, job_id) < (%s, %s)")
+            wanted.extend(decode_cursor(cursor))
+        if any("\0" in str(v) for v in wanted):
+            return [], None  # Postgres has no such text, so nothing matches
+        rows = await self._all(
+            f"SELECT {JOB_COLUMNS} FROM jobs WHERE {' AND '.join(where)}"
+            " ORDER BY created_at DESC, job_id DESC LIMIT %s",
+            (*wanted, limit + 1),
+        )
+        return [job_of(r) for r in rows[:limit]], _next(rows, limit=limit, at=2, key=0)
+
+    async def run(self, run_id: str) -> StoredRun | None:
+        """With its attempts."""
+        row = await self._one(
+            f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = %s ORDER BY fence DESC, rev DESC LIMIT 1", (run_id,)
+        )
+        if row is None:
+            return None
+        failed = await self._all(
+            "SELECT attempt, fence, worker, state, due_at, started_at, ended_at, error FROM attempts"
+            " WHERE run_id = %s ORDER BY attempt, fence",
+            (run_id,),
+        )
+        return with_attempts(run_of(row), [attempt_of(f) for f in failed])
+
+    async def runs(
+        self, job_id: str, *, cursor: str | None = None, limit: int = 100, status: RunState | None = None
+    ) -> tuple[list[StoredRun], str | None]:
+        """A job's runs by scheduled_at, newest first, without their attempts."""
+        where, params = "", []
+        if status is not None:
+            where, params = "WHERE state = %s", [status.value]
+        after: Sequence[Any] = ()
+        if cursor is not None:
+            where += f" {'AND' if where else 'WHERE'} (at, run_id) < (%s, %s)"
+            after = decode_cursor(cursor)
+        # Run ids begin with their job's: the primary keys of the days serve this range.
+        rows = await self._all(
+            f"SELECT {RUN_COLUMNS}, at FROM (SELECT {_NEWEST} {RUN_COLUMNS}, {_AT} AS at FROM runs"
+            " WHERE run_id >= %s AND run_id < %s ORDER BY at DESC, run_id DESC, fence DESC, rev DESC) r"
+            f" {where} ORDER BY at DESC, run_id DESC LIMIT %s",
+            (job_id + ":", job_id + ";", *params, *after, limit + 1),
+        )
+        return [run_of(r[:14]) for r in rows[:limit]], _next(rows, limit=limit, at=14, key=0)
+
+    async def dead_letters(
+        self, *, team: str | None = None, cursor: str | None = None, limit: int = 100
+    ) -> tuple[list[StoredRun], str | None]:
+        """Runs that are DEAD, the last to die first, without their attempts."""
+        where, params = "", []
+        if team is not None:
+            where += " AND split_part(r.lane, ':', 2) = %s"
+            params.append(team)
+        after: Sequence[Any] = ()
+        if cursor is not None:
+            where += " AND (d.ended_at, d.run_id) < (%s, %s)"
+            after = decode_cursor(cursor)
+        columns = ", ".join(f"r.{c.strip()}" for c in RUN_COLUMNS.split(","))
+        rows = await self._all(
+            f"SELECT {columns}, d.ended_at FROM dead_letters d"
+            " JOIN runs r ON r.claimed_on = d.claimed_on AND r.run_id = d.run_id"
+            f" WHERE r.state = 'DEAD'{where} ORDER BY d.ended_at DESC, d.run_id DESC LIMIT %s",
+            (*params, *after, limit + 1),
+        )
+        return [run_of(r[:14]) for r in rows[:limit]], _next(rows, limit=limit, at=14, key=0)
+
+    async def skips(self, job_id: JobId, *, limit: int = 1000) -> list[StoredSkip]:
+        """The last ones first."""
+        rows = await self._all(
+            "SELECT first_at, last_at, total, reason, at FROM skips WHERE job_id = %s ORDER BY first_at DESC LIMIT %s",
+            (job_id, limit),
+        )
+        return [StoredSkip(*r) for r in rows]
+
+    async def recorder_alive(self, shard: str) -> bool:
+        """Whether some recorder holds the shard."""
+        row = await self._one(
+            "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = %s"
+            " AND objid = %s AND objsubid = 2"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))",
+            (RECORDER_LOCK, lock_key(shard)),
+        )
+        return bool(row and row[0])
+
+
+def _next(rows: list[tuple[Any, ...]], *, limit: int, at: int, key: int) -> str | None:
+    if len(rows) <= limit:
+        return None
+    last = rows[limit - 1]
+    return encode_cursor(last[at], last[key])

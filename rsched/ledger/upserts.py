@@ -1,0 +1,147 @@
+"""The statements of one recorded batch. Staging tables are temporary and empty themselves at the end of a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Any
+
+from psycopg import AsyncConnection, sql
+
+from rsched.ledger.staging import Batch, Row
+
+Connection = AsyncConnection[tuple[Any, ...]]
+
+_RUN_TYPES = ("date", "text", "text", "int8", "text", "int8", "int4", "int8", "text", "int8", "int8", "int8", "text",
+              "int8", "text")  # fmt: skip
+_ATTEMPT_TYPES = ("date", "text", "int4", "int8", "text", "text", "int8", "int8", "int8", "text")
+_JOB_TYPES = ("text", "text", "text", "text", "text", "int8", "text", "int8", "int2", "text[]", "int8", "int8", "int8",
+              "bytea")  # fmt: skip
+
+STAGING = """
+CREATE TEMP TABLE IF NOT EXISTS staged_runs (
+    claimed_on date, run_id text, state text, rev bigint, lane text, sv bigint, attempt integer, fence bigint,
+    worker text, claimed_at bigint, due_at bigint, started_at bigint, flags text, ended_at bigint, error text
+) ON COMMIT DELETE ROWS;
+CREATE TEMP TABLE IF NOT EXISTS staged_attempts (
+    claimed_on date, run_id text, attempt integer, fence bigint, state text, worker text, due_at bigint,
+    started_at bigint, ended_at bigint, error text
+) ON COMMIT DELETE ROWS;
+CREATE TEMP TABLE IF NOT EXISTS staged_jobs (
+    job_id text, shard text, team text, name text, handle text, incarnation bigint, state text, version bigint,
+    state_rank smallint, tags text[], created_at bigint, updated_at bigint, completed_at bigint, value bytea
+) ON COMMIT DELETE ROWS;
+"""
+
+# Rows are staged in key order and read in it, so that two writers lock rows in one order.
+_RUNS = """
+INSERT INTO runs AS t (claimed_on, run_id, shard, state, rev, lane, sv, attempt, fence, worker, claimed_at, due_at,
+    started_at, flags, ended_at, error, stream, generation, n)
+SELECT claimed_on, run_id, %s, state, rev, lane, sv, attempt, fence, worker, claimed_at, due_at, started_at, flags,
+    ended_at, error, %s, %s, %s
+FROM staged_runs
+ON CONFLICT (claimed_on, run_id) DO UPDATE SET
+    shard = excluded.shard, state = excluded.state, rev = excluded.rev, lane = excluded.lane, sv = excluded.sv,
+    attempt = excluded.attempt, fence = excluded.fence, worker = excluded.worker, claimed_at = excluded.claimed_at,
+    due_at = excluded.due_at, started_at = excluded.started_at, flags = excluded.flags, ended_at = excluded.ended_at,
+    error = excluded.error, stream = excluded.stream, generation = excluded.generation, n = excluded.n
+WHERE (t.fence, t.rev) < (excluded.fence, excluded.rev)
+"""
+_ATTEMPTS = """
+INSERT INTO attempts AS t SELECT * FROM staged_attempts
+ON CONFLICT (claimed_on, run_id, attempt) DO UPDATE SET
+    fence = excluded.fence, state = excluded.state, worker = excluded.worker, due_at = excluded.due_at,
+    started_at = excluded.started_at, ended_at = excluded.ended_at, error = excluded.error
+WHERE t.fence < excluded.fence
+"""
+_DEAD = """
+INSERT INTO dead_letters AS t (run_id, claimed_on, ended_at)
+SELECT run_id, claimed_on, ended_at FROM staged_runs WHERE state = 'DEAD' ORDER BY run_id
+ON CONFLICT (run_id) DO UPDATE SET claimed_on = excluded.claimed_on, ended_at = excluded.ended_at
+WHERE t.ended_at < excluded.ended_at
+"""
+_JOBS = """
+INSERT INTO jobs AS t (job_id, shard, team, name, handle, incarnation, state, version, state_rank, tags, created_at,
+    updated_at, completed_at, value, stream, generation, n)
+SELECT job_id, shard, team, name, handle, incarnation, state, version, state_rank, tags, created_at, updated_at,
+    completed_at, value, %s, %s, %s
+FROM staged_jobs WHERE team IS NOT NULL
+ON CONFLICT (job_id) DO UPDATE SET
+    state = excluded.state, version = excluded.version, state_rank = excluded.state_rank, tags = excluded.tags,
+    updated_at = excluded.updated_at, completed_at = excluded.completed_at, forgotten = false, value = excluded.value,
+    stream = excluded.stream, generation = excluded.generation, n = excluded.n
+WHERE (t.version, t.state_rank) < (excluded.version, excluded.state_rank)
+"""
+_TOMBSTONES = """
+UPDATE jobs AS t SET state = s.state, version = s.version, state_rank = s.state_rank, completed_at = s.completed_at,
+    forgotten = false, value = s.value || substring(t.value FROM position('\\x0a'::bytea IN t.value) + 1),
+    stream = %s, generation = %s, n = %s
+FROM staged_jobs s
+WHERE s.team IS NULL AND t.job_id = s.job_id AND (t.version, t.state_rank) < (s.version, s.state_rank)
+"""
+
+
+async def _copy(c: Connection, table: str, *, types: Sequence[str], rows: Sequence[Row]) -> None:
+    async with (
+        c.cursor() as cursor,
+        cursor.copy(sql.SQL("COPY {} FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table))) as copy,
+    ):
+        copy.set_types(types)
+        for row in rows:
+            await copy.write_row(row)
+
+
+async def write(c: Connection, batch: Batch, *, shard: str, journal_id: tuple[str, int, int]) -> None:
+    """All rows of the batch; journal_id: stream, generation, n."""
+    if rows := batch.run_rows():
+        await _copy(c, "staged_runs", types=_RUN_TYPES, rows=rows)
+        await c.execute(_RUNS, (shard, *journal_id))
+        if any(row[2] == "DEAD" for row in rows):
+            await c.execute(_DEAD)
+    if rows := batch.attempt_rows():
+        await _copy(c, "staged_attempts", types=_ATTEMPT_TYPES, rows=rows)
+        await c.execute(_ATTEMPTS)
+    if rows := batch.job_rows():
+        await _copy(c, "staged_jobs", types=_JOB_TYPES, rows=rows)
+        await c.execute(_JOBS, journal_id)
+        if any(row[2] is None for row in rows):
+            await c.execute(_TOMBSTONES, journal_id)
+    await _small(c, batch, shard)
+
+
+async def _small(c: Connection, batch: Batch, shard: str) -> None:
+    async with c.cursor() as cursor:
+        if batch.skips:
+            await cursor.executemany(
+                "INSERT INTO skips (job_id, first_at, last_at, total, reason, at) VALUES (%s, %s, %s, %s, %s, %s)"
+                " ON CONFLICT DO NOTHING",
+                sorted(batch.skips),
+            )
+        if batch.watermarks:
+            parts = sorted(batch.watermarks.items())
+            await cursor.execute(
+                "INSERT INTO watermarks AS t (shard, partition, ms)"
+                " SELECT %s, p, m FROM unnest(%s::int[], %s::bigint[]) AS u(p, m)"
+                " ON CONFLICT (shard, partition) DO UPDATE SET ms = excluded.ms WHERE t.ms < excluded.ms",
+                (shard, [p for p, _ in parts], [m for _, m in parts]),
+            )
+        if batch.workers:
+            await cursor.executemany(
+                "INSERT INTO workers AS t (shard, worker, queues, seen_at) VALUES (%s, %s, %s, %s)"
+                " ON CONFLICT (shard, worker) DO UPDATE SET queues = excluded.queues, seen_at = excluded.seen_at"
+                " WHERE t.seen_at < excluded.seen_at",
+                [(shard, *w) for w in sorted(batch.workers.values())],
+            )
+
+
+async def make_partitions(c: Connection, first: date, days: int) -> None:
+    """Tables for `days` days from `first`; those that are there stay."""
+    for n in range(days):
+        day = first + timedelta(days=n)
+        for table in ("runs", "attempts"):
+            # fillfactor: room on each page for a run's moves as heap-only updates.
+            room = " WITH (fillfactor = 70)" if table == "runs" else ""
+            await c.execute(
+                f"CREATE TABLE IF NOT EXISTS {table}_{day:%Y%m%d} PARTITION OF {table}"
+                f" FOR VALUES FROM ('{day}') TO ('{day + timedelta(days=1)}'){room}".encode()
+            )

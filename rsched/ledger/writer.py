@@ -1,0 +1,199 @@
+"""The recorder's side of the ledger: one batch of the journal is one transaction, and positions tell what is in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Any
+from weakref import WeakSet
+
+import psycopg
+
+from rsched.core.errors import Unavailable
+from rsched.core.packed import Event, PoisonEvent, RunEvent
+from rsched.ledger.base import Base
+from rsched.ledger.failures import REFUSED, translated
+from rsched.ledger.positions import CHANNEL, START, Position, parse_position
+from rsched.ledger.staging import DAY_MS, Batch, Refused, claimed_on
+from rsched.ledger.upserts import STAGING, Connection, make_partitions, write
+from rsched.runtime.clock import Clock
+from rsched.runtime.log import get_logger
+
+_log = get_logger("rsched.ledger")
+_PARTITION_LOCK = 7_231_043
+_RAW_BYTES = 100_000
+
+
+class _Moved(Exception):
+    """The position is not what the caller read."""
+
+
+class Writer(Base):
+    def __init__(self, url: str, *, pool_max: int, clock: Clock) -> None:
+        super().__init__(url, pool_max=pool_max, clock=clock)
+        self._staged: WeakSet[Connection] = WeakSet()
+        self._days: set[date] = set()
+
+    async def position(self, shard: str, stream: str) -> str:
+        """The last recorded entry of a stream, "0-0" for none. Unavailable."""
+        row = await self._one("SELECT generation, n FROM positions WHERE shard = %s AND stream = %s", (shard, stream))
+        return str(Position(*row)) if row else str(START)
+
+    async def record(self, shard: str, *, stream: str, expected: str, new: str, events: Sequence[Event]) -> bool:
+        """Records the events after `expected` up to `new` and moves the position, all or nothing.
+
+        False where the position was not `expected`: someone else recorded. Events that Postgres refuses are set aside
+        in `poison`. Unavailable: not recorded, or (when the re-read failed, too) unknown; read the position again.
+        Entries of two generations go in two calls, so that the end of the first is known.
+        """
+        before, after = parse_position(expected), parse_position(new)
+        refused: list[Refused] = []
+        while True:
+            try:
+                await self._transact(shard, stream=stream, before=before, after=after, events=events, refused=refused)
+            except _Moved:
+                return False
+            except Unavailable:
+                # The COMMIT may have been done all the same.
+                if await self.position(shard, stream) != new:
+                    raise
+            except REFUSED as error:
+                found = await self._bisect(shard, stream=stream, after=after, events=events)
+                if not found:
+                    raise Unavailable(f"Postgres refused a batch and none of its events: {error}") from error
+                bad = {id(r.event) for r in found}
+                events = [e for e in events if id(e) not in bad]
+                refused.extend(found)
+                continue
+            return True
+
+    async def _transact(
+        self,
+        shard: str,
+        *,
+        stream: str,
+        before: Position,
+        after: Position,
+        events: Sequence[Event],
+        refused: Sequence[Refused],
+    ) -> None:
+        batch = Batch(shard, now_ms=self._clock.wall_ms())
+        batch.add(events)
+        with translated():
+            async with self._pool.connection() as c:
+                await self._prepare(c, batch)
+                async with c.transaction():
+                    await self._move(c, shard, stream=stream, before=before, after=after)
+                    await write(c, batch, shard=shard, journal_id=(stream, *after))
+                    await self._set_aside(c, shard, stream=stream, batch=batch, refused=refused)
+                    await c.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{shard} {stream} {after}"))
+
+    async def _move(self, c: Connection, shard: str, *, stream: str, before: Position, after: Position) -> None:
+        if before == START:
+            await c.execute(
+                "INSERT INTO positions (shard, stream, generation, n) VALUES (%s, %s, 0, 0) ON CONFLICT DO NOTHING",
+                (shard, stream),
+            )
+        # Locks the row and compares it in one.
+        moved = await c.execute(
+            "UPDATE positions SET generation = %s, n = %s, touched_at = now()"
+            " WHERE shard = %s AND stream = %s AND generation = %s AND n = %s",
+            (*after, shard, stream, *before),
+        )
+        if moved.rowcount != 1:
+            raise _Moved
+        if after.generation != before.generation and before != START:
+            await c.execute(
+                "INSERT INTO position_ends (shard, stream, generation, n) VALUES (%s, %s, %s, %s)"
+                " ON CONFLICT (shard, stream, generation) DO UPDATE SET n = excluded.n",
+                (shard, stream, *before),
+            )
+
+    async def _set_aside(
+        self, c: Connection, shard: str, *, stream: str, batch: Batch, refused: Sequence[Refused]
+    ) -> None:
+        aside = [*refused, *batch.refused, *(Refused(p, "could not be read in Redis") for p in batch.poison)]
+        for event, reason in aside:
+            kind, key, raw = _described(event)
+            _log.error("an event was set aside", extra={"fields": {"shard": shard, "kind": kind, "key": key,
+                                                                     "reason": reason}})  # fmt: skip
+            await c.execute(
+                "INSERT INTO poison (shard, stream, kind, key, raw, reason) VALUES (%s, %s, %s, %s, %s, %s)",
+                (shard, stream, kind, key, raw, _clean(reason)),
+            )
+
+    async def _bisect(self, shard: str, *, stream: str, after: Position, events: Sequence[Event]) -> list[Refused]:
+        """The events that Postgres refuses, each found by trial transactions that are rolled back."""
+        found = []
+        parts = [list(events)]
+        while parts:
+            part = parts.pop()
+            reason = await self._trial(shard, stream=stream, after=after, events=part)
+            if reason is None:
+                continue
+            if len(part) == 1:
+                found.append(Refused(part[0], reason))
+            else:
+                half = len(part) // 2
+                parts += [part[:half], part[half:]]
+        return found
+
+    async def _trial(self, shard: str, *, stream: str, after: Position, events: Sequence[Event]) -> str | None:
+        batch = Batch(shard, now_ms=self._clock.wall_ms())
+        batch.add(events)
+        try:
+            with translated():
+                async with self._pool.connection() as c:
+                    await self._prepare(c, batch)
+                    async with c.transaction():
+                        await write(c, batch, shard=shard, journal_id=(stream, *after))
+                        raise psycopg.Rollback
+        except REFUSED as error:
+            return f"{type(error).__name__}: {error}"
+        return None
+
+    async def _prepare(self, c: Connection, batch: Batch) -> None:
+        """Staging tables for a new connection, and the partitions that the batch needs."""
+        if c not in self._staged:
+            await c.execute(STAGING.encode())
+            await c.commit()
+            self._staged.add(c)
+        days = set()
+        for number in {e.record.claimed_at // DAY_MS for e in batch.runs.values()}:
+            try:
+                days.add(claimed_on(number * DAY_MS))
+            except OverflowError:
+                continue  # run_rows refuses that run
+        missing = sorted(days - self._days)
+        if missing:
+            async with c.transaction():
+                await self._make(c, missing)
+
+    async def _make(self, c: Connection, days: Sequence[date]) -> None:
+        # Two sessions that make one table at once would make one of them fail.
+        await c.execute("SELECT pg_advisory_xact_lock(%s)", (_PARTITION_LOCK,))
+        for day in days:
+            await make_partitions(c, day, 1)
+        self._days.update(days)
+
+    async def make_partitions_ahead(self, *, days: int = 8) -> None:
+        """Partitions from today on. Unavailable."""
+        today = claimed_on(self._clock.wall_ms())
+        with translated():
+            async with self._pool.connection() as c, c.transaction():
+                await self._make(c, [today + timedelta(days=n) for n in range(days)])
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+
+
+def _described(event: Event) -> tuple[str, str, bytes]:
+    kind = type(event).__name__.removesuffix("Event").lower()
+    key: Any = event[0]
+    raw = repr(event)
+    if isinstance(event, PoisonEvent):
+        kind, key, raw = event.kind, event.key, event.raw
+    elif isinstance(event, RunEvent):
+        raw = "\n".join((event.run, event.record.pack(), str(event.at), event.detail))
+    return _clean(kind), _clean(str(key)), raw.encode("utf-8", "backslashreplace")[:_RAW_BYTES]

@@ -1,0 +1,62 @@
+"""The recorder process: one recorder a shard."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+import anyio
+
+from rsched.core.errors import Unavailable
+from rsched.core.settings import RecorderSettings
+from rsched.ledger import Ledger
+from rsched.recorder.shard import ShardRecorder
+from rsched.runtime.clock import Clock
+from rsched.runtime.log import get_logger
+from rsched.runtime.loop import Outage
+from rsched.store.store import Store, shard_tags
+
+_log = get_logger("rsched.recorder")
+
+
+async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: Clock) -> None:
+    """Returns soon after stop is set. Misconfigured where the database's schema is not this release's."""
+    async with AsyncExitStack() as stack:
+        tags = shard_tags(settings.shards)
+        ledger = await stack.enter_async_context(
+            # Of each shard: two streams, housekeeping, an opening or a partition made.
+            Ledger(settings.database_url, pool_max=2 + 3 * len(tags), clock=clock)
+        )
+        recorders = []
+        for shard in tags:
+            store = Store.open(settings.redis_url, prefix=settings.prefix, shard=shard, clock=clock)
+            stack.push_async_callback(_closed, store)
+            recorders.append(ShardRecorder(store, ledger, shard=shard, knobs=settings, clock=clock))
+        # Last in, first out: the loops end before what they use is closed.
+        group = await stack.enter_async_context(anyio.create_task_group())
+        group.start_soon(_stopped, stop, group.cancel_scope)
+        await _schema_checked(ledger, clock)
+        for recorder in recorders:
+            group.start_soon(recorder.run)
+        await stop.wait()
+
+
+async def _stopped(stop: anyio.Event, scope: anyio.CancelScope) -> None:
+    await stop.wait()
+    scope.cancel()
+
+
+async def _closed(store: Store) -> None:
+    with anyio.CancelScope(shield=True):
+        await store.aclose()
+
+
+async def _schema_checked(ledger: Ledger, clock: Clock) -> None:
+    outage = Outage("recorder", _log)
+    while True:
+        try:
+            await ledger.check_schema()
+        except Unavailable as error:
+            await clock.sleep(outage.failed(error))
+        else:
+            outage.over()
+            return

@@ -1,0 +1,136 @@
+"""The recorder of one shard: takes its lock, opens it, then records until the lock or the server is lost."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import anyio
+
+from rsched.core.errors import Unavailable
+from rsched.ledger import Ledger
+from rsched.ledger.repair import RecorderLock
+from rsched.recorder.housekeeping import Housekeeping
+from rsched.recorder.opening import STREAMS, ensure_open
+from rsched.recorder.stream import StreamRecorder
+from rsched.runtime.clock import Clock
+from rsched.runtime.log import get_logger
+from rsched.runtime.loop import Outage, Wake, run_steps
+from rsched.store.store import Store
+
+_log = get_logger("rsched.recorder")
+_STANDBY_MS = 500
+# How soon a restarted Redis, and a lost lock, are noticed.
+_WATCH_MS = 250
+# One transaction takes about 1 ms however small; durable creates wait for theirs, run events don't.
+_JOURNAL_LINGER_MS = 20.0
+
+
+class Knobs(Protocol):
+    """What of RecorderSettings is used here."""
+
+    @property
+    def batch(self) -> int: ...
+    @property
+    def block_ms(self) -> int: ...
+    @property
+    def keep_ms(self) -> int: ...
+    @property
+    def forget_after_s(self) -> float: ...
+
+
+class ShardRecorder:
+    def __init__(self, store: Store, ledger: Ledger, *, shard: str, knobs: Knobs, clock: Clock) -> None:
+        self._store, self._ledger, self._shard = store, ledger, shard
+        self._knobs, self._clock = knobs, clock
+
+    async def run(self) -> None:
+        """Until cancelled. A stand-by tries for the lock twice a second."""
+        outage, waited = Outage(f"recorder of {self._shard}", _log), False
+        while True:
+            try:
+                async with self._ledger.acquire_recorder(self._shard) as lock:
+                    if lock is not None:
+                        waited = False
+                        await self._ledger.make_partitions_ahead()
+                        outage.over()
+                        await self._hold(lock)
+                        continue
+                if not waited:
+                    _log.info("another recorder is at work, standing by", extra={"fields": {"shard": self._shard}})
+                    waited = True
+                await self._clock.sleep(_STANDBY_MS)
+            except Unavailable as error:
+                await self._clock.sleep(outage.failed(error))
+
+    async def _hold(self, lock: RecorderLock) -> None:
+        """Opens and records again and again, while the lock is held. Unavailable when the lock is lost."""
+        outage = Outage(f"opening of {self._shard}", _log)
+        while True:
+            await lock.check()
+            recorders = self._recorders()
+            try:
+                generation = await ensure_open(
+                    self._store, self._ledger, shard=self._shard, recorders=list(recorders.values())
+                )
+            except Unavailable as error:
+                await self._clock.sleep(outage.failed(error))
+                continue
+            outage.over()
+            await self._record(lock, generation, recorders)
+
+    def _recorders(self) -> dict[str, StreamRecorder]:
+        return {
+            stream: StreamRecorder(
+                self._store,
+                self._ledger,
+                shard=self._shard,
+                stream=stream,
+                clock=self._clock,
+                batch=self._knobs.batch,
+                keep_ms=self._knobs.keep_ms,
+                linger_ms=_JOURNAL_LINGER_MS if stream == "journal" else 0,
+            )
+            for stream in STREAMS
+        }
+
+    async def _record(self, lock: RecorderLock, generation: int, recorders: dict[str, StreamRecorder]) -> None:
+        """Returns when the shard has to be opened again. Unavailable when the lock is lost."""
+        house = Housekeeping(self._store, self._ledger, shard=self._shard, clock=self._clock,
+                             forget_after_s=self._knobs.forget_after_s)  # fmt: skip
+        lost: Unavailable | None = None
+        async with anyio.create_task_group() as group:
+            for stream, recorder in recorders.items():
+                group.start_soon(self._loop, stream, recorder)
+            group.start_soon(self._housekeeping, house)
+            try:
+                await self._watch(lock, generation)
+            except Unavailable as error:
+                lost = error
+            group.cancel_scope.cancel()
+        if lost is not None:
+            raise lost
+
+    async def _loop(self, stream: str, recorder: StreamRecorder) -> None:
+        async def step() -> bool:
+            # The read itself waits, so there is always more.
+            await recorder.step(block_ms=self._knobs.block_ms)
+            return True
+
+        await run_steps(step, name=f"recorder of {self._shard} {stream}", clock=self._clock, wake=Wake(), idle_ms=0,
+                        log=_log)  # fmt: skip
+
+    async def _housekeeping(self, house: Housekeeping) -> None:
+        await run_steps(house.step, name=f"housekeeping of {self._shard}", clock=self._clock, wake=Wake(),
+                        idle_ms=5000, log=_log)  # fmt: skip
+
+    async def _watch(self, lock: RecorderLock, generation: int) -> None:
+        """Returns when Redis is another server, or the marker is another's."""
+        while True:
+            await self._clock.sleep(_WATCH_MS)
+            await lock.check()
+            try:
+                marker = await self._store.marker()
+            except Unavailable:
+                continue  # the loops say so
+            if marker is None or not marker.matches or marker.state != "open" or marker.generation != generation:
+                return

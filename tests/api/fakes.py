@@ -1,0 +1,228 @@
+"""A store and a ledger in memory, which keep the contracts that handlers rest on; the real ones have tests of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from rsched.core.ids import RunId
+from rsched.core.packed import JobHead, JobRecord, RunRecord, unpack_job
+from rsched.core.states import JobState, RunState
+from rsched.ledger.stored import StoredRun, with_attempts
+from rsched.store.jobs import PutReply, TriggerReply, VerbReply
+
+NOW = 1_793_000_000_000
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.ms = NOW
+
+    def wall_ms(self) -> int:
+        return self.ms
+
+    def boot_ms(self) -> int:
+        return self.ms
+
+    def perf_s(self) -> float:
+        return self.ms / 1000
+
+    async def sleep(self, ms: float) -> None:
+        self.ms += int(ms)
+
+    def sleep_sync(self, ms: float) -> None:
+        self.ms += int(ms)
+
+
+@dataclass
+class FakeStore:
+    clock: FakeClock
+    jobs: dict[str, JobRecord | JobHead] = field(default_factory=dict)
+    due: dict[str, int | None] = field(default_factory=dict)
+    runs: dict[str, RunRecord] = field(default_factory=dict)
+    triggers: dict[tuple[str, str], str] = field(default_factory=dict)
+    skips: list[Any] = field(default_factory=list)
+    bodies: dict[str, Any] = field(default_factory=dict)
+    entries: int = 0
+    opened: bool = True
+    partitions: int = 1024
+    workers: dict[str, int] = field(default_factory=lambda: {"w1": NOW})
+    before_put: Any = None
+
+    keys = SimpleNamespace(due=lambda p: p)
+
+    @property
+    def client(self) -> Any:
+        async def zscore(key: object, job: str) -> float | None:
+            return self.due.get(job)
+
+        return SimpleNamespace(zscore=zscore)
+
+    async def _redis(self, command: Any) -> Any:
+        return await command
+
+    def now_ms(self) -> int:
+        return self.clock.ms
+
+    def _entry(self) -> str:
+        self.entries += 1
+        return f"1-{self.entries - 1}"
+
+    async def put(self, items: Any, *, atomic: bool) -> PutReply:
+        if self.before_put is not None:
+            hook, self.before_put = self.before_put, None
+            await hook()
+        (item,) = items
+        old = self.jobs.get(item.job)
+        head = old.head if isinstance(old, JobRecord) else old
+        if head is not None and head.state is JobState.DELETED:
+            tag = "deleted"
+        elif item.expect == 0 and head is not None:
+            tag = "exists"
+        elif item.expect and head is None:
+            tag = "missing"
+        elif item.expect and head is not None and head.version != item.expect:
+            tag = "conflict"
+        else:
+            record = self.jobs[item.job] = unpack_job(item.value)
+            self.bodies[item.job] = record.definition
+            self.due[item.job] = item.due
+            return PutReply(True, self.clock.ms, self._entry(), ["ok"])
+        return PutReply(False, self.clock.ms, None, [tag])
+
+    async def get_job(self, job: str) -> Any:
+        return self.jobs.get(job)
+
+    async def get_run(self, run: str) -> RunRecord | None:
+        return self.runs.get(run)
+
+    def _verb(self, job: str, expect: int, *, already: JobState | None, to: JobState) -> VerbReply:
+        old = self.jobs.get(job)
+        now = self.clock.ms
+        if not isinstance(old, JobRecord):
+            return VerbReply("missing", now, None, 0)
+        if expect and old.head.version != expect:
+            return VerbReply("conflict", now, None, 0)
+        if old.head.state is already:
+            return VerbReply("already", now, None, old.head.version)
+        if old.head.state is JobState.COMPLETED and already is not None:
+            return VerbReply("completed", now, None, 0)
+        head = old.head._replace(state=to, version=old.head.version + 1, sv=old.head.sv + 1, sv_at=now)
+        self.jobs[job] = head if to is JobState.DELETED else old._replace(head=head)
+        return VerbReply("ok", now, self._entry(), head.version)
+
+    async def pause(self, job: str, *, expect: int = 0) -> VerbReply:
+        reply = self._verb(job, expect, already=JobState.PAUSED, to=JobState.PAUSED)
+        if reply.tag == "ok":
+            self.due[job] = None
+        return reply
+
+    async def resume(self, job: str, *, expect: int, due: int | None, missed: Any = None) -> VerbReply:
+        to = JobState.COMPLETED if due is None else JobState.ACTIVE
+        reply = self._verb(job, expect, already=JobState.ACTIVE, to=to)
+        if reply.tag == "ok":
+            self.due[job] = due
+            if missed:
+                self.skips.append(missed)
+        return reply
+
+    async def remove(self, job: str, *, expect: int = 0) -> VerbReply:
+        return self._verb(job, expect, already=None, to=JobState.DELETED)
+
+    async def trigger(self, job: str, *, suffix: str, repeat_key: str) -> TriggerReply:
+        old = self.jobs.get(job)
+        now = self.clock.ms
+        if not isinstance(old, JobRecord):
+            return TriggerReply("missing", now, None, None)
+        if old.head.state is JobState.COMPLETED:
+            return TriggerReply("completed", now, None, None)
+        if repeat_key and (job, repeat_key) in self.triggers:
+            return TriggerReply("already", now, "1-0", self.triggers[job, repeat_key])  # type: ignore[arg-type]
+        run = f"{job}:m-{now}-{suffix}"
+        self.triggers[job, repeat_key] = run
+        self.runs[run] = RunRecord(RunState.QUEUED, 1, old.head.lane, 1, 0, 0, "", now, now, 0, "M")
+        return TriggerReply("ok", now, self._entry(), run)  # type: ignore[arg-type]
+
+    async def cancel(self, run: str) -> VerbReply:
+        old = self.runs.get(run)
+        if old is None or old.state.final:
+            return VerbReply("missing", self.clock.ms, None, 0)
+        if old.state is RunState.RUNNING:
+            return VerbReply("cancelling", self.clock.ms, self._entry(), 0)
+        self.runs[run] = old._replace(state=RunState.CANCELLED)
+        return VerbReply("ok", self.clock.ms, self._entry(), 0)
+
+    async def is_open(self) -> bool:
+        return self.opened
+
+    async def live(self) -> Any:
+        return ["sched"], self.workers
+
+    async def owned(self) -> int:
+        return self.partitions
+
+
+@dataclass
+class FakeLedger:
+    """Records at once what the store has; `forgotten` jobs are in the ledger alone."""
+
+    store: FakeStore
+    forgotten: dict[str, JobRecord] = field(default_factory=dict)
+    recorder: bool = True
+
+    def _all(self) -> list[Any]:
+        out = []
+        for job, found in (self.forgotten | self.store.jobs).items():
+            if isinstance(found, JobRecord):
+                out.append(SimpleNamespace(job_id=job, head=found.head, definition=found.definition, deleted=False))
+            else:
+                out.append(SimpleNamespace(job_id=job, head=found, definition=self.store.bodies[job], deleted=True))
+        return out
+
+    async def job(self, job_id: str) -> Any:
+        return next((j for j in self._all() if j.job_id == job_id), None)
+
+    async def last_incarnation(self, team: str, handle: str) -> Any:
+        found = [
+            j for j in self._all() if j.definition.team == team and handle in (j.definition.name, j.definition.key)
+        ]
+        return max(found, key=lambda j: j.definition.incarnation, default=None)
+
+    async def jobs(self, *, team: Any, state: Any, limit: int, **_: Any) -> Any:
+        found = [j for j in self._all() if not j.deleted and team in (None, j.definition.team)]
+        return [j for j in found if state in (None, j.head.state)][:limit], None
+
+    def _run(self, run_id: str) -> StoredRun:
+        record = self.store.runs[run_id]
+        ended = record.started_at + 250 if record.state.final and record.started_at else None
+        return with_attempts(StoredRun(RunId(run_id), record, ended, None), [])
+
+    async def run(self, run_id: str) -> Any:
+        return self._run(run_id) if run_id in self.store.runs else None
+
+    async def runs(self, job_id: str, *, cursor: Any, limit: int, status: Any = None) -> Any:
+        found = [self._run(r) for r in self.store.runs if r.startswith(job_id)]
+        return [r for r in found if status in (None, r.record.state)][:limit], None
+
+    async def dead_letters(self, *, team: Any, cursor: Any, limit: int) -> Any:
+        return [self._run(r) for r in self.store.runs if self.store.runs[r].state is RunState.DEAD], None
+
+    async def ping(self) -> None:
+        return None
+
+    async def check_schema(self) -> None:
+        return None
+
+    async def recorder_alive(self, shard: str) -> bool:
+        return self.recorder
+
+
+@dataclass
+class FakeWaiter:
+    answers: bool = True
+    waited: list[str] = field(default_factory=list)
+
+    async def wait_recorded(self, shard: str, stream: str, journal_id: str, timeout_s: float) -> bool:
+        self.waited.append(f"{shard} {stream} {journal_id}")
+        return self.answers

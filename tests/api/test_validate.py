@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rsched.core.errors import Invalid
+from rsched.core.validate import parse_job
+from tests.api.conftest import job
+
+
+def fields(body: Any) -> list[str]:
+    with pytest.raises(Invalid) as caught:
+        parse_job(body if isinstance(body, bytes) else json.dumps(body).encode())
+    assert all(e.message for e in caught.value.errors)
+    return [e.field for e in caught.value.errors]
+
+
+def http(**changes: Any) -> dict[str, Any]:
+    return job(target={"type": "http", "url": "https://host/path"} | changes)
+
+
+def test_a_minimal_job_has_the_defaults() -> None:
+    spec = parse_job(json.dumps(job()).encode())
+    assert (spec.team, spec.priority, spec.timeout_s, spec.retry.max_attempts) == ("default", "normal", 60, 3)
+
+
+@pytest.mark.parametrize("name", ["a/b", "a:b", 'it\'s "quoted"', "🙂 emoji", "x" * 200, " ", "日本"])
+def test_a_name_is_free_text(name: str) -> None:
+    assert parse_job(json.dumps(job(name=name)).encode()).name == name
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (job(surprise=1), "surprise"),
+        (job(schedule={"cron": "* * * * *", "zone": "UTC"}), "schedule.zone"),
+        ({"schedule": {"delay": 1}}, "target"),
+        (job(target={"type": "http"}), "target.url"),
+        (job(target={"type": "carrier-pigeon"}), "target.type"),
+        (job(target={"url": "https://host"}), "target.type"),
+        (job(timeout_s="60"), "timeout_s"),
+        (job(timeout_s=0), "timeout_s"),
+        (job(timeout_s=86_401), "timeout_s"),
+        (job(name=""), "name"),
+        (job(name="x" * 10_240), "name"),
+        (job(name="a\nb"), "name"),
+        (job(name="a\0b"), "name"),
+        (job(name="j_0123456789abc"), "name"),
+        (job(team="Ünïcode"), "team"),
+        (job(team="a:b"), "team"),
+        (job(tags=["fine", "not fine"]), "tags[1]"),
+        (job(tags=["a", "a"]), "tags[1]"),
+        (job(tags=["a", 1]), "tags[1]"),
+        (job(tags=[f"t{i}" for i in range(33)]), "tags"),
+        (job(priority="urgent"), "priority"),
+        (job(retry={"max_attempts": 0}), "retry.max_attempts"),
+        (job(retry={"max_attempts": 10**30}), "retry.max_attempts"),
+        (job(retry={"factor": 0.5}), "retry.factor"),
+        (job(retry={"base": "soon"}), "retry.base"),
+        (job(retry={"cap": "8d"}), "retry.cap"),
+        (job(misfire={"grace": -1}), "misfire.grace"),
+        (job(schedule={"delay": "a century and more"}), "schedule.delay"),
+        (job(schedule={"delay": "40000d"}), "schedule.delay"),
+        (job(payload={"deep": {"n": 2**70}}), "payload.deep.n"),
+        (job(payload=["a", "b\0"]), "payload[1]"),
+        (http(url="ftp://host/"), "target.url"),
+        (http(url="/relative"), "target.url"),
+        (http(url="https://"), "target.url"),
+        (http(url="https://host:99999/"), "target.url"),
+        (http(url="https://[::1/"), "target.url"),
+        (http(url="https://host/a b"), "target.url"),
+        (http(url="https://host/\r\nX: y"), "target.url"),
+        (http(headers={"X": "a\r\nEvil: 1"}), "target.headers.X"),
+        (http(headers={"a b": "c"}), "target.headers.a b"),
+        (http(headers={"Idempotency-Key": "mine"}), "target.headers.Idempotency-Key"),
+        (http(headers={"x-rsched-fence": "1"}), "target.headers.x-rsched-fence"),
+        (http(headers={"X": "1", "x": "2"}), "target.headers.x"),
+        (http(headers={"X": 1}), "target.headers.*"),
+        (job(target={"type": "function", "function": "f", "queue": "http"}), "target.queue"),
+        (job(target={"type": "function", "function": ""}), "target.function"),
+        (b"", ""),
+        (b"not json", ""),
+        (b"[]", ""),
+        (b"\xff\xfe", ""),
+        (b'{"payload": NaN}', ""),
+        (b'{"payload": ' + b"[" * 100_000, ""),
+        (b'{"payload": "\\ud800"}', ""),
+        (b'{"payload": 1e999}', "payload"),
+    ],
+)
+def test_what_cannot_stand_is_refused_under_its_field(body: Any, field: str) -> None:
+    assert fields(body) == [field]
+
+
+def test_a_payload_nested_deeper_than_the_limit_is_refused() -> None:
+    deep: Any = 1
+    for _ in range(80):
+        deep = [deep]
+    (field,) = fields(job(payload=deep))
+    assert field.startswith("payload[0]")
+
+
+def test_all_wrong_fields_are_named_at_once() -> None:
+    assert fields(job(name="", team="X", timeout_s=-1)) == ["name", "team", "timeout_s"]
+
+
+def test_a_key_that_is_there_twice_counts_as_its_last() -> None:
+    body = json.dumps(job())[:-1] + ', "timeout_s": 1, "timeout_s": 2}'
+    assert parse_job(body.encode()).timeout_s == 2

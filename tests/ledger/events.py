@@ -1,0 +1,72 @@
+"""Events as the scripts journal them."""
+
+from __future__ import annotations
+
+from rsched.core.ids import derive_job_id
+from rsched.core.model import Definition, FunctionTarget, Misfire, RetryPolicy, ScheduleSpec
+from rsched.core.packed import JobEvent, JobHead, JobRecord, RunEvent, RunRecord
+from rsched.core.states import JobState, RunState
+
+T0 = 1_793_000_000_000
+
+
+def definition(name: str = "nightly", **changes: object) -> Definition:
+    fields: dict[str, object] = {
+        "team": "default",
+        "name": name,
+        "incarnation": 1,
+        "schedule": ScheduleSpec(every="60s", anchor="2026-10-25T20:30:00Z"),
+        "target": FunctionTarget(function="f"),
+        "payload": None,
+        "timeout_s": 60,
+        "retry": RetryPolicy(),
+        "misfire_policy": "run_once",
+        "misfire": Misfire(),
+        "overlap": "allow",
+        "priority": "normal",
+        "tags": [],
+        "created_at": T0,
+        "updated_at": T0,
+        "key": None,
+        "body_hash": "h",
+    }
+    return Definition(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def job_id(name: str = "nightly") -> str:
+    return derive_job_id("default", name, 1)
+
+
+def job(
+    name: str = "nightly",
+    *,
+    version: int = 1,
+    state: JobState = JobState.ACTIVE,
+    kind: str = "e",
+    arg: str = "",
+    **changes: object,
+) -> JobEvent:
+    d = definition(name, **changes)
+    head = JobHead(state, version, 1, T0, kind, arg or f"{T0},60000", "o", 60_000, d.lane)  # type: ignore[arg-type]
+    value = head.pack().encode() + b"\n" if state is JobState.DELETED else JobRecord(head, d).pack()
+    return JobEvent(job_id(name), value)
+
+
+def run(
+    scheduled_at: int = T0,
+    *,
+    name: str = "nightly",
+    state: RunState = RunState.QUEUED,
+    rev: int = 1,
+    attempt: int = 0,
+    fence: int = 0,
+    started_at: int = 0,
+    at: int = T0,
+    detail: str = "",
+    worker: str = "",
+    claimed_at: int | None = None,
+) -> RunEvent:
+    record = RunRecord(
+        state, rev, "default:default:1", 1, attempt, fence, worker, claimed_at or scheduled_at, scheduled_at, started_at, ""
+    )  # fmt: skip
+    return RunEvent(f"{job_id(name)}:{scheduled_at}", record, at, detail)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from rsched.core.errors import Unavailable
+from rsched.core.packed import Event, PoisonEvent, RunEvent
+from rsched.recorder.stream import StreamRecorder
+from tests.ledger.events import T0, run
+
+
+class FakeClock:
+    now = 0
+
+    def boot_ms(self) -> int:
+        return self.now
+
+    def wall_ms(self) -> int:
+        return self.now
+
+    async def sleep(self, ms: float) -> None:
+        self.now += int(ms)
+
+
+class FakeStore:
+    def __init__(self, *entries: tuple[str, list[tuple[bytes, bytes]]]) -> None:
+        self.entries, self.trimmed = list(entries), []
+
+    async def read_journal(self, positions: dict[str, str], *, block_ms: int, count: int) -> list[Any]:
+        entries, self.entries = self.entries, []
+        return [(next(iter(positions)), *e) for e in entries]
+
+    async def trim(self, stream: str, min_id: str) -> int:
+        self.trimmed.append(min_id)
+        return 0
+
+
+class FakeLedger:
+    def __init__(self) -> None:
+        self.at, self.calls, self.fail = "0-0", [], 0
+
+    async def position(self, shard: str, stream: str) -> str:
+        return self.at
+
+    async def record(self, shard: str, *, stream: str, expected: str, new: str, events: list[Event]) -> bool:
+        if self.fail:
+            self.fail -= 1
+            raise Unavailable("away")
+        if expected != self.at:
+            return False
+        self.calls.append((expected, new, len(events)))
+        self.at = new
+        return True
+
+
+def pair(event: RunEvent) -> tuple[bytes, bytes]:
+    return b"r", "\n".join((event.run, event.record.pack(), str(event.at), event.detail)).encode()
+
+
+def entry(entry_id: str, events: int = 1) -> tuple[str, list[tuple[bytes, bytes]]]:
+    return entry_id, [pair(run(T0 + i)) for i in range(events)]
+
+
+def recorder_of(store: FakeStore, ledger: FakeLedger, clock: FakeClock, *, batch: int = 10) -> StreamRecorder:
+    return StreamRecorder(
+        store, ledger, shard="s0", stream="journal", clock=clock, batch=batch, keep_ms=60_000, linger_ms=0
+    )  # type: ignore[arg-type]
+
+
+def test_batches_are_filled_and_end_with_their_generation() -> None:
+    store = FakeStore(entry("1-0", 6), entry("1-1", 4), entry("1-2", 50), entry("1-3"), entry("2-0"))
+    ledger = FakeLedger()
+    recorder = recorder_of(store, ledger, FakeClock())
+
+    async def main() -> None:
+        while await recorder.step(block_ms=0):
+            pass
+
+    asyncio.run(main())
+    assert ledger.calls == [("0-0", "1-1", 10), ("1-1", "1-2", 50), ("1-2", "1-3", 1), ("1-3", "2-0", 1)]
+
+
+def test_after_an_outage_it_goes_on_from_the_ledgers_position() -> None:
+    store, ledger = FakeStore(entry("1-0")), FakeLedger()
+    ledger.fail = 1
+    recorder = recorder_of(store, ledger, FakeClock())
+
+    async def main() -> None:
+        with pytest.raises(Unavailable):
+            await recorder.step(block_ms=0)
+        store.entries = [entry("1-0"), entry("1-1")]
+        assert await recorder.step(block_ms=0)
+
+    asyncio.run(main())
+    assert ledger.calls == [("0-0", "1-1", 2)]
+
+
+def test_a_gap_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    recorder = recorder_of(FakeStore(entry("1-0"), entry("1-2")), FakeLedger(), FakeClock())
+    asyncio.run(recorder.step(block_ms=0))  # type: ignore[arg-type]
+    assert "entries of the journal are missing" in caplog.text
+
+
+def test_an_unreadable_event_becomes_poison() -> None:
+    class Keeping(FakeLedger):
+        async def record(self, shard: str, *, stream: str, expected: str, new: str, events: list[Event]) -> bool:
+            self.calls += events
+            return True
+
+    ledger = Keeping()
+    store = FakeStore(("1-0", [(b"r", b"junk"), (b"?", b"a\nb"), (b"w", b"1")]))
+    asyncio.run(recorder_of(store, ledger, FakeClock()).step(block_ms=0))  # type: ignore[arg-type]
+    assert [(type(e), e.kind, e.key) for e in ledger.calls] == [
+        (PoisonEvent, "r", "junk"),
+        (PoisonEvent, "?", "a"),
+        (PoisonEvent, "w", "1"),
+    ]
+
+
+def test_what_was_recorded_a_minute_ago_is_trimmed() -> None:
+    store, ledger, clock = FakeStore(entry("1-0")), FakeLedger(), FakeClock()
+    recorder = recorder_of(store, ledger, clock)
+
+    async def main() -> None:
+        await recorder.step(block_ms=0)
+        for n in range(1, 70):
+            clock.now += 1000
+            store.entries = [entry(f"1-{n}")]
+            await recorder.step(block_ms=0)
+
+    asyncio.run(main())
+    assert store.trimmed[-1] == "1-9"
+    assert len(store.trimmed) == 10
