@@ -1,18 +1,22 @@
-"""Real servers for the tests: one Redis and one Postgres a session, a fresh prefix and a fresh database a test."""
+"""Real servers for the tests: one Redis and one Postgres a session, a fresh prefix and a fresh database a test.
+
+The fixtures are synchronous, so that tests of both kinds can use them.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 from rsched.embedded.servers import Servers
 from rsched.ledger.databases import database_of, drop_database, ensure_database, with_database
 from rsched.ledger.migrate import migrate
 from rsched.runtime.clock import SystemClock
-from rsched.store.store import connect
 
 
 @pytest.fixture(scope="session")
@@ -35,29 +39,34 @@ def redis_url(servers: Servers) -> str:
 
 
 @pytest.fixture
-async def redis_prefix(redis_url: str) -> AsyncIterator[str]:
+def redis_prefix(redis_url: str) -> Iterator[str]:
     """A key prefix of the test's own; its keys are gone afterwards."""
     prefix = f"t{secrets.token_hex(4)}"
     yield prefix
-    client = connect(redis_url)
-    async for key in client.scan_iter(match=f"{prefix}:*", count=1000):
-        await client.delete(key)
-    await client.aclose()
+    with redis.Redis.from_url(redis_url) as client:
+        for key in client.scan_iter(match=f"{prefix}:*", count=1000):
+            client.delete(key)
 
 
 @pytest.fixture(scope="session")
-async def postgres_admin(servers: Servers) -> str:
-    """The server's URL with the migrated database that every test's own is copied from."""
-    url = with_database(servers.database_url, "rsched_template")
-    await ensure_database(url)
-    await migrate(url)
+def postgres_admin(servers: Servers) -> str:
+    """The server's own database, which has no schema of ours."""
+    return with_database(servers.database_url, "postgres")
+
+
+@pytest.fixture(scope="session")
+def template_url(postgres_admin: str) -> str:
+    """The migrated database that every test's own is copied from."""
+    url = with_database(postgres_admin, "rsched_template")
+    asyncio.run(ensure_database(url))
+    asyncio.run(migrate(url))
     return url
 
 
 @pytest.fixture
-async def database_url(postgres_admin: str) -> AsyncIterator[str]:
+def database_url(template_url: str) -> Iterator[str]:
     """A fresh, migrated database."""
-    url = with_database(postgres_admin, f"rsched_{secrets.token_hex(4)}")
-    await ensure_database(url, template=database_of(postgres_admin))
+    url = with_database(template_url, f"rsched_{secrets.token_hex(4)}")
+    asyncio.run(ensure_database(url, template=database_of(template_url)))
     yield url
-    await drop_database(url)
+    asyncio.run(drop_database(url))

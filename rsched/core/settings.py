@@ -245,15 +245,17 @@ def _find(
 
 
 def _convert(raw: Any, type_: Any, source: str) -> Any:
-    if "tuple" in str(type_) and isinstance(raw, str):
+    # Variables are text for all types; in the file a number in quotes is a slip.
+    text = isinstance(raw, str) and source.startswith(ENV_PREFIX)
+    if text and "tuple" in str(type_):
         raw = [part.strip() for part in raw.split(",") if part.strip()]
     if isinstance(raw, str) and "'ERROR'" in str(type_):
         raw = raw.upper()
     try:
-        return msgspec.convert(raw, type_, strict=not isinstance(raw, str))
+        return msgspec.convert(raw, type_, strict=not text)
     except msgspec.ValidationError as error:
-        text = str(error).replace("`", "").partition(" - at")[0].partition(", got")[0]
-        told = "" if text.startswith("Invalid") else f"{text[0].lower()}{text[1:]}, "
+        found = str(error).replace("`", "").partition(" - at")[0].partition(", got")[0]
+        told = "" if found.startswith("Invalid") else f"{found[0].lower()}{found[1:]}, "
         raise Misconfigured(f"{source}: {told}not {raw!r}; {_mend(type_)}") from None
 
 

@@ -44,7 +44,7 @@ def _namespace_works() -> bool:
     if sys.platform != "linux":
         return False
     try:
-        done = subprocess.run(["/bin/true"], preexec_fn=_enter_namespace, check=False)  # noqa: PLW1509
+        done = subprocess.run(["/bin/true"], preexec_fn=_enter_namespace, check=False)
     except (OSError, subprocess.SubprocessError):
         return False
     return done.returncode == 0
@@ -79,7 +79,9 @@ def _unprivileged() -> pwd.struct_passwd:
             return pwd.getpwnam(name)
         except KeyError:
             pass
-    raise Misconfigured("Postgres does not run as root and there is no user postgres or nobody; set RSCHED_DATABASE_URL")
+    raise Misconfigured(
+        "Postgres does not run as root and there is no user postgres or nobody; set RSCHED_DATABASE_URL"
+    )
 
 
 def own(path: Path, identity: Identity) -> None:

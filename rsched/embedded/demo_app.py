@@ -1,0 +1,12 @@
+"""The Python function of the demo."""
+
+from __future__ import annotations
+
+from rsched import Worker
+
+worker = Worker()
+
+
+@worker.function("demo.greet")
+def greet(name: str) -> str:
+    return f"hello {name}"
