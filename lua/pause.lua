@@ -1,4 +1,5 @@
--- Stops a job's schedule: what is due from now on is not claimed, what was claimed for later is withdrawn.
+-- Stops a job's schedule: what is due from now on is not claimed, what was claimed for later is withdrawn. The head keeps
+-- the first occurrence that was not claimed, from which resume counts what was missed.
 -- MOVES
 -- KEYS    shard due heads jobs body definitions
 -- ARGV    generation:text job:text expect:int
@@ -22,7 +23,9 @@ if not head or head.state == 'd' then return {'missing', text(now)} end
 if a_expect > 0 and head.version ~= a_expect then return {'conflict', text(now)} end
 if head.state == 'p' then return {'already', text(now), text(head.version)} end
 if head.state == 'c' then return {'completed', text(now)} end
+local due = redis.call('ZSCORE', key('due', p, 0), a_job)
 head.state, head.version, head.sv, head.sv_at = 'p', head.version + 1, head.sv + 1, now
+head.rest = (due and '|' .. text(tonumber(due)) or '') .. string.match(head.rest, '\n.*$')
 local value = head_pack(head)
 local id = journal('definitions', marker.generation, {'j', a_job .. '\n' .. value})
 job_write(p, a_job, value)

@@ -1,8 +1,9 @@
 -- Writes definitions, each only over the version the caller has seen; with atomic = 1 all of them or none.
 -- MOVES
--- KEYS    shard due heads jobs body definitions signals
+-- KEYS    shard due heads jobs body calendar definitions signals
 -- ARGV    generation:text atomic:int items:[job:text expect:int due:text value:text]
---         expect 0: no such job yet; else its present version. due '': none.
+--         expect 0: no such job yet; else its present version. due '': none; 'keep': as it is, for a job
+--         still in the state that value says.
 -- REPLY   ok now journal_id tag... (ok, exists, conflict, deleted, missing) | refused now tag... | closed | reopened generation
 -- COST    5 calls an item
 --include guard
@@ -12,6 +13,7 @@
 --include partition_of
 --include job_write
 --include due_set
+--include overdue
 --include text
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
@@ -23,16 +25,18 @@ for i = group_at, #ARGV, group_width do
   local p = partition_of(job)
   local old = head_parse(redis.call('HGET', key('jobs', p, 0), job))
   local tag = 'ok'
-  if not p or not head_parse(value) or (due ~= '' and not tonumber(due)) then
+  if not p or not head_parse(value) or (due ~= '' and due ~= 'keep' and not tonumber(due)) then
     return redis.error_reply('put: no job record for ' .. job)
   elseif planned[job] then tag = 'exists'
   elseif old and old.state == 'd' then tag = 'deleted'
   elseif expect == 0 and old then tag = 'exists'
   elseif expect > 0 and not old then tag = 'missing'
-  elseif expect > 0 and old.version ~= expect then tag = 'conflict' end
+  elseif expect > 0 and old.version ~= expect then tag = 'conflict'
+  elseif due == 'keep' and (not old or old.state ~= head_parse(value).state) then tag = 'conflict' end
   tags[#tags + 1] = tag
   if tag == 'ok' then
     planned[job] = true
+    if old and head_parse(value).sv > old.sv then overdue(events, job, p, old, now, 'withdrawn by an edit') end
     events[#events + 1] = 'j'
     events[#events + 1] = job .. '\n' .. value
     writes[#writes + 1] = {p, job, value, due}
@@ -45,6 +49,6 @@ local id = journal('definitions', marker.generation, events) or ''
 for i = 1, #writes do
   local w = writes[i]
   job_write(w[1], w[2], w[3])
-  due_set(w[1], w[2], w[4])
+  if w[4] ~= 'keep' then due_set(w[1], w[2], w[4]) end
 end
 return {'ok', text(now), id, unpack(tags)}

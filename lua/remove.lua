@@ -1,7 +1,7 @@
 -- Deletes a job and leaves a tombstone, so that a late write cannot bring it back. What has not started is withdrawn
 -- when it is fetched; a running attempt ends by itself.
 -- MOVES
--- KEYS    shard due heads jobs body definitions
+-- KEYS    shard due heads jobs body calendar definitions
 -- ARGV    generation:text job:text expect:int
 --         expect 0: whatever its version.
 -- REPLY   ok now journal_id version | missing now | conflict now | closed | reopened generation
@@ -10,6 +10,7 @@
 --include now_ms
 --include journal
 --include head_parse
+--include overdue
 --include head_pack
 --include job_write
 --include due_set
@@ -21,9 +22,13 @@ local p = partition_of(a_job)
 local head = head_parse(redis.call('HGET', key('jobs', p, 0), a_job))
 if not head or head.state == 'd' then return {'missing', text(now)} end
 if a_expect > 0 and head.version ~= a_expect then return {'conflict', text(now)} end
+local events = {}
+overdue(events, a_job, p, head, now, 'deleted')
 head.state, head.version, head.sv, head.sv_at, head.rest = 'd', head.version + 1, head.sv + 1, now, '\n'
 local value = head_pack(head)
-local id = journal('definitions', marker.generation, {'j', a_job .. '\n' .. value})
+events[#events + 1] = 'j'
+events[#events + 1] = a_job .. '\n' .. value
+local id = journal('definitions', marker.generation, events)
 job_write(p, a_job, value)
 due_set(p, a_job, '')
 return {'ok', text(now), id, text(head.version)}

@@ -23,6 +23,7 @@ if head.version ~= a_expect then return {'conflict', text(now)} end
 if head.state == 'a' then return {'already', text(now), text(head.version)} end
 if head.state == 'c' then return {'completed', text(now)} end
 head.state, head.version, head.sv, head.sv_at = 'a', head.version + 1, head.sv + 1, now
+head.rest = string.match(head.rest, '\n.*$')
 if a_due == '' then head.state = 'c' end
 local value = head_pack(head)
 local events = {'j', a_job .. '\n' .. value}

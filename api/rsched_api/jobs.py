@@ -156,7 +156,8 @@ async def _due_again(deps: Deps, job_id: JobId, record: JobRecord) -> tuple[int 
         # it, claim decides by the misfire policy.
         had_run = at <= head.sv_at and await _has_run(deps, job_id, at)
         return (None if had_run else at), None
-    missed = schedule.missed(head.sv_at, now) if head.state is JobState.PAUSED else None
+    since = head.paused_from - 1 if head.paused_from else head.sv_at
+    missed = schedule.missed(since, now) if head.state is JobState.PAUSED else None
     if missed is None or not missed.count or missed.first is None or missed.last is None:
         return schedule.next_after(now), None
     return schedule.next_after(now), SkippedRange(missed.count, missed.first, missed.last)

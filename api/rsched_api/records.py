@@ -73,7 +73,14 @@ def definition_of(
 
 
 def record_of(
-    definition: Definition, schedule: Schedule, *, state: JobState, version: int, sv: int, sv_at: int
+    definition: Definition,
+    schedule: Schedule,
+    *,
+    state: JobState,
+    version: int,
+    sv: int,
+    sv_at: int,
+    paused_from: int = 0,
 ) -> JobRecord:
     head = JobHead(
         state=state,
@@ -85,6 +92,7 @@ def record_of(
         misfire=misfire_code(definition.misfire_policy),
         grace_ms=parse_duration(definition.misfire.grace),
         lane=definition.lane,
+        paused_from=paused_from,
     )
     return JobRecord(head, definition)
 

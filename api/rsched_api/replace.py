@@ -9,12 +9,12 @@ import msgspec
 from rsched.core import schedule as schedules
 from rsched.core.durations import parse_duration
 from rsched.core.errors import NotFound, RschedError, Unavailable, VersionConflict
-from rsched.core.ids import JobId, partition_of
+from rsched.core.ids import JobId
 from rsched.core.model import JobSpec
 from rsched.core.packed import JobRecord
 from rsched.core.schedule import Schedule
 from rsched.core.states import JobState
-from rsched.store.jobs import PutItem
+from rsched.store.jobs import KEEP, Keep, PutItem
 from rsched_api import records
 from rsched_api.create import Made
 from rsched_api.deps import Deps, recorded, version_recorded, write
@@ -40,7 +40,7 @@ async def replace(deps: Deps, job_id: JobId, spec: JobSpec, *, if_match: int | N
             return Made(job_id, before.record, created=False)
         if if_match is not None and if_match != version:
             raise VersionConflict(f"the job has version {version}, not {if_match}; read it again")
-        record, due = await _after(deps, job_id, spec, before=before, request_hash=request_hash)
+        record, due = _after(deps, spec, before=before, request_hash=request_hash)
         item = PutItem(job_id, version if before.in_redis else 0, due, record.pack())
         reply = await write(deps.store.put([item], atomic=True), job_id=job_id)
         tag = reply.tags[0]
@@ -64,9 +64,7 @@ async def _present(deps: Deps, job_id: JobId) -> _Present:
     return _Present(JobRecord(stored.head, stored.definition), in_redis=False)
 
 
-async def _after(
-    deps: Deps, job_id: JobId, spec: JobSpec, *, before: _Present, request_hash: str
-) -> tuple[JobRecord, int | None]:
+def _after(deps: Deps, spec: JobSpec, *, before: _Present, request_hash: str) -> tuple[JobRecord, int | Keep | None]:
     """The record to write, and its due instant."""
     old, head = before.record.definition, before.record.head
     now = deps.store.now_ms()
@@ -88,6 +86,9 @@ async def _after(
     revived = head.state in (JobState.COMPLETED, JobState.INVALID) and (changed or _ahead(schedule, now))
     state = JobState.ACTIVE if revived else head.state
     anew = changed or revived
+    paused_from = 0
+    if state is JobState.PAUSED:
+        paused_from = (schedule.next_after(now) or 0) if anew else head.paused_from
     record = records.record_of(
         definition,
         schedule,
@@ -95,10 +96,12 @@ async def _after(
         version=head.version + 1,
         sv=head.sv + 1 if anew else head.sv,
         sv_at=now if anew else head.sv_at,
+        paused_from=paused_from,
     )
     if state is not JobState.ACTIVE:
         return record, None
-    return record, records.first_due(schedule, now) if anew else await _due(deps, job_id)
+    # Kept as it is: recomputed from now it could leave out an occurrence that is late and not yet claimed.
+    return record, records.first_due(schedule, now) if anew else KEEP
 
 
 def _ahead(schedule: Schedule, now: int) -> bool:
@@ -116,10 +119,3 @@ def _same_grid(spec: JobSpec, before: JobRecord) -> JobSpec:
     except (ValueError, RschedError):
         return spec
     return msgspec.structs.replace(spec, schedule=msgspec.structs.replace(new, anchor=old.anchor)) if same else spec
-
-
-async def _due(deps: Deps, job_id: JobId) -> int | None:
-    """The present due instant. Recomputed from now it could leave out an occurrence that is late and not yet claimed."""
-    store = deps.store
-    score = await store._redis(store.client.zscore(store.keys.due(partition_of(job_id)), job_id))
-    return None if score is None else int(score)

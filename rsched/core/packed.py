@@ -1,6 +1,6 @@
 """The packed records of the data model: text heads that Lua parses with one match. Fields are only ever added at the end.
 
-Job value: `1|state|version|sv|sv_at|kind|arg|misfire|grace_ms|lane` + newline + msgpack body. Run record:
+Job value: `1|state|version|sv|sv_at|kind|arg|misfire|grace_ms|lane[|paused_from]` + newline + msgpack body. Run record:
 `1|state|rev|lane|sv|attempt|fence|worker|claimed_at|due_at|started_at|flags`. lua/lib/head_parse.lua and run_parse.lua
 read the same; tests hold both sides against each other.
 """
@@ -24,6 +24,7 @@ class JobHead(NamedTuple):
     """sv: schedule version, bumped by changes of schedule, pause and resume; sv_at: instant (ms) of that change.
 
     kind and arg: `o` with the instant, `e` with `anchor,every` (ms), `c` with the schedule's id.
+    paused_from: of a paused job, the first occurrence (ms) that was not claimed before; 0 for none.
     """
 
     state: JobState
@@ -35,11 +36,13 @@ class JobHead(NamedTuple):
     misfire: str
     grace_ms: int
     lane: str
+    paused_from: int = 0
 
     def pack(self) -> str:
+        paused = f"|{self.paused_from}" if self.paused_from else ""
         return (
             f"1|{self.state.code}|{self.version}|{self.sv}|{self.sv_at}|{self.kind}|{self.arg}"
-            f"|{self.misfire}|{self.grace_ms}|{self.lane}"
+            f"|{self.misfire}|{self.grace_ms}|{self.lane}{paused}"
         )
 
 
@@ -66,8 +69,9 @@ def unpack_head(value: bytes) -> JobHead:
     _, state, version, sv, sv_at, kind, arg, misfire, grace, lane = fields[:10]
     if kind not in ("o", "e", "c"):
         raise ValueError(f"no schedule kind: {kind!r}")
+    paused_from = int(fields[10]) if len(fields) > 10 and fields[10] else 0
     return JobHead(
-        JOB_STATE_OF_CODE[state], int(version), int(sv), int(sv_at), kind, arg, misfire, int(grace), lane  # type: ignore[arg-type]
+        JOB_STATE_OF_CODE[state], int(version), int(sv), int(sv_at), kind, arg, misfire, int(grace), lane, paused_from,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

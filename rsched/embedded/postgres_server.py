@@ -72,7 +72,7 @@ class PostgresServer:
             identity.enter()
             dying()
 
-        return subprocess.Popen(
+        child: subprocess.Popen[bytes] = subprocess.Popen(
             arguments,
             stdin=subprocess.DEVNULL,
             stdout=log,  # type: ignore[call-overload]
@@ -82,6 +82,7 @@ class PostgresServer:
             preexec_fn=preexec,
             **identity.options,
         )
+        return child
 
     def _make(self, binaries: Path, identity: Identity) -> None:
         """Into a fresh folder that gets its name at the end, so that a broken start leaves no half a cluster."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rsched.core.ids import JobId, RunId, partition_of
 from rsched.core.packed import JobHead, JobRecord, RunRecord, unpack_head, unpack_job, unpack_run
@@ -11,12 +11,18 @@ from rsched.core.states import JobState
 from rsched.store.base import Base, tags
 
 
+Keep = Literal["keep"]
+KEEP: Keep = "keep"
+
+
 class PutItem(NamedTuple):
-    """expect: 0 where no such job may exist yet, else its present version. due: ms, None for none."""
+    """expect: 0 where no such job may exist yet, else its present version. due: ms, None for none,
+    KEEP to leave it as it is (then the job must still be in the state that value says).
+    """
 
     job: JobId
     expect: int
-    due: int | None
+    due: int | Keep | None
     value: bytes
 
 

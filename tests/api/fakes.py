@@ -87,7 +87,8 @@ class FakeStore:
         else:
             record = self.jobs[item.job] = unpack_job(item.value)
             self.bodies[item.job] = record.definition
-            self.due[item.job] = item.due
+            if item.due != "keep":
+                self.due[item.job] = item.due
             return PutReply(True, self.clock.ms, self._entry(), ["ok"])
         return PutReply(False, self.clock.ms, None, [tag])
 

@@ -1,0 +1,24 @@
+-- Puts on record, as skipped for `reason`, the occurrences that are due and not yet claimed when a change withdraws them.
+-- Of a calendar that does not reach, only the first can be counted.
+--include key
+--include text
+local function overdue(events, job, partition, head, now, reason)
+  local due = tonumber(redis.call('ZSCORE', key('due', partition, 0), job) or 'inf')
+  if head.state ~= 'a' or due > now then return end
+  local last, count = due, 1
+  if head.kind == 'e' then
+    local every = tonumber(string.match(head.arg, ',(%d+)$'))
+    count = math.floor((now - due) / every) + 1
+    last = due + (count - 1) * every
+  elseif head.kind == 'c' then
+    local cal = key('calendar', head.arg)
+    local from = tonumber(redis.call('ZSCORE', cal, 'from') or 'inf')
+    if from <= due then
+      count = count + redis.call('ZCOUNT', cal, '(' .. text(due), text(now))
+      local latest = redis.call('ZRANGE', cal, text(now), '(' .. text(due), 'BYSCORE', 'REV', 'LIMIT', 0, 1)
+      if latest[1] and tonumber(latest[1]) then last = tonumber(latest[1]) end
+    end
+  end
+  events[#events + 1] = 'k'
+  events[#events + 1] = table.concat({job, text(due), text(last), text(count), reason, text(now)}, '\n')
+end
