@@ -14,7 +14,7 @@ from rsched.core.errors import RschedError
 from rsched.core.model import RunView
 from rsched.runtime.clock import Clock
 
-_ENDED = {"succeeded": "green", "dead": "red", "cancelled": "yellow"}
+_ENDED = {"SUCCEEDED": "green", "DEAD": "red", "CANCELLED": "yellow"}
 _ANSWER = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
 _LOOK_MS = 500
 _TEN = 10

@@ -11,9 +11,8 @@ from typing import Protocol
 
 import anyio
 
-from rsched.core.errors import Unavailable
-from rsched.embedded.folder import write_private
-from rsched.embedded.spawn import spawn, sweep
+from rsched.core.errors import Misconfigured, Unavailable
+from rsched.embedded.children import spawn, sweep, write_private
 from rsched.embedded.table import Entry
 from rsched.runtime.clock import Clock
 
@@ -26,8 +25,7 @@ _DRAIN_MS, _STOP_MS = 8_300, 700
 
 
 class Server(Protocol):
-    name: str
-    process: subprocess.Popen[bytes] | None
+    child: subprocess.Popen[bytes] | None
 
     def start(self) -> None: ...
     def stop(self) -> None: ...
@@ -40,7 +38,7 @@ class Supervisor:
         self,
         entries: Sequence[Entry],
         *,
-        servers: Sequence[Server],
+        servers: Mapping[str, Server],
         env: Mapping[str, str],
         folder: Path,
         facts: Mapping[str, str],
@@ -49,7 +47,7 @@ class Supervisor:
         say: Callable[[str], None],
     ) -> None:
         self._entries = {e.name: e for e in entries}
-        self._servers, self._env, self._folder, self._facts = list(servers), dict(env), folder, dict(facts)
+        self._servers, self._env, self._folder, self._facts = dict(servers), dict(env), folder, dict(facts)
         self._restart, self._clock, self._say = restart, clock, say
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._since: dict[str, int] = {}
@@ -80,10 +78,10 @@ class Supervisor:
 
     def _look(self) -> None:
         now = self._clock.boot_ms()
-        for server in self._servers:
-            process = server.process
-            if process is not None and process.poll() is not None and server.name not in self._due:
-                self._died(server.name, process.returncode, now)
+        for name, server in self._servers.items():
+            process = server.child
+            if process is not None and process.poll() is not None and name not in self._due:
+                self._died(name, process.returncode, now)
         for name, process in list(self._running.items()):
             if process.poll() is not None:
                 sweep(process)
@@ -116,12 +114,12 @@ class Supervisor:
             self._start(entry)
         else:
             self._since[name] = now
-            server = next(s for s in self._servers if s.name == name)
             try:
-                server.start()
-            except Unavailable as error:
+                self._servers[name].start()
+            except (Misconfigured, Unavailable) as error:
                 # Its process is dead, so the next look counts the failure and waits longer.
                 self._say(f"{name}: {error}")
+                return
         self._publish()
         self._say(f"{name} is started again")
 
@@ -130,16 +128,16 @@ class Supervisor:
         self._since[entry.name] = self._clock.boot_ms()
 
     def _spawn(self, entry: Entry) -> subprocess.Popen[bytes]:
-        return spawn(entry.argv, log=self._log(entry.name), env=self._env, death_signal=signal.SIGKILL)
+        return spawn(entry.argv, log=self._log(entry.name), env=self._env)
 
     def _log(self, name: str) -> Path:
         return self._folder / "logs" / f"{name}.log"
 
     def _publish(self) -> None:
         processes = [{"name": n, "pid": p.pid} for n, p in self._running.items()]
-        for server in self._servers:
-            if server.process is not None and server.process.poll() is None:
-                processes.append({"name": server.name, "pid": server.process.pid})
+        for name, server in self._servers.items():
+            if server.child is not None and server.child.poll() is None:
+                processes.append({"name": name, "pid": server.child.pid})
         write_private(self._folder / "processes.json", json.dumps({**self._facts, "processes": processes}, indent=1))
 
     async def stop(self) -> None:

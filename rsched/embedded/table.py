@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_COMMAND = (sys.executable, "-m", "rsched.cli.main")
+_COMMAND = (sys.executable, "-m", "rsched")  # what rsched.cli.main does
 
 
 class UpOptions(NamedTuple):

@@ -12,12 +12,13 @@ import anyio
 from rich.console import Console
 
 from rsched.core.errors import Misconfigured
+from rsched.embedded.children import port_taken
 from rsched.embedded.demo import run_demo
-from rsched.embedded.folder import free_port, lock, port_taken
-from rsched.embedded.postgres_server import PostgresServer
-from rsched.embedded.redis_server import RedisServer
+from rsched.embedded.process import free_port
+from rsched.embedded.servers import Servers, folder_lock
 from rsched.embedded.supervisor import Server, Supervisor
 from rsched.embedded.table import Table, UpOptions, child_env, process_table
+from rsched.ledger.databases import ensure_database
 from rsched.runtime.clock import Clock
 
 __all__ = ["UpOptions", "run_up"]
@@ -33,30 +34,33 @@ async def run_up(
 ) -> None:
     """Runs until stop is set or exit_after is over. Misconfigured when it cannot, with the mend; Unavailable."""
     console = Console(file=out or sys.stdout, highlight=False, soft_wrap=True)
-    folder = Path(options.data_dir).resolve()
-    (folder / "logs").mkdir(parents=True, exist_ok=True)
-    held = lock(folder / "lock")
-    if held is None:
-        raise Misconfigured(f"an `rsched up` is running on {folder}; stop it, or choose another --data-dir and --port")
-    try:
+    folder = _folder(options)
+
+    with folder_lock(folder):
         if options.port and port_taken("127.0.0.1", options.port):
             raise Misconfigured(f"port {options.port} is taken; stop what listens there, or choose another --port")
         options = options._replace(port=options.port or free_port())
         await _run(options, stop, folder=folder, clock=clock, console=console, table=table(options))
-    finally:
-        os.close(held)
 
 
 async def _run(
     options: UpOptions, stop: anyio.Event, *, folder: Path, clock: Clock, console: Console, table: Table
 ) -> None:
-    servers: list[Server] = []
+    servers = Servers(
+        folder,
+        redis_url=os.environ.get("RSCHED_REDIS_URL"),
+        database_url=os.environ.get("RSCHED_DATABASE_URL"),
+        clock=clock,
+    )
     try:
-        redis_url, postgres_url = _start_servers(folder, servers, clock=clock)
+        servers.start()
+        redis_url, postgres_url = servers.redis_url, servers.database_url
+        await ensure_database(postgres_url)
+        both: dict[str, Server | None] = {"redis": servers.redis, "postgres": servers.postgres}
         api = f"http://127.0.0.1:{options.port}"
         supervisor = Supervisor(
             table.entries,
-            servers=servers,
+            servers={name: server for name, server in both.items() if server is not None},
             env=child_env(os.environ, redis_url=redis_url, postgres_url=postgres_url, port=options.port),
             folder=folder,
             facts={"api": api, "redis_url": redis_url, "postgres_url": postgres_url},
@@ -82,27 +86,15 @@ async def _run(
                 console.print("stopping")
                 await supervisor.stop()
     finally:
-        for server in reversed(servers):
-            server.stop()
-
-
-def _start_servers(folder: Path, servers: list[Server], *, clock: Clock) -> tuple[str, str]:
-    """The URLs of both; those that are given are used as they are."""
-    redis_url = os.environ.get("RSCHED_REDIS_URL")
-    if not redis_url:
-        redis = RedisServer(folder / "redis", log=folder / "logs" / "redis.log", clock=clock)
-        servers.append(redis)
-        redis.start()
-        redis_url = redis.url
-    postgres_url = os.environ.get("RSCHED_DATABASE_URL")
-    if not postgres_url:
-        postgres = PostgresServer(folder / "postgres", log=folder / "logs" / "postgres.log", clock=clock)
-        servers.append(postgres)
-        postgres.start()
-        postgres_url = postgres.url
-    return redis_url, postgres_url
+        servers.stop()
 
 
 async def _set_after(stop: anyio.Event, ms: float, clock: Clock) -> None:
     await clock.sleep(ms)
     stop.set()
+
+
+def _folder(options: UpOptions) -> Path:
+    folder = Path(options.data_dir).resolve()
+    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    return folder

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rsched.embedded.folder import free_port
 
+from rsched.embedded.process import free_port
 from rsched.runtime.clock import SystemClock
 
 _CLOCK = SystemClock()

@@ -1,0 +1,44 @@
+# One entry for people and CI alike. Everything runs in .venv, which `make setup` creates; no compiler is needed.
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check generated bench faults docs
+PY := .venv/bin/python
+STAMP := .venv/.rsched-setup
+
+help:
+	@echo "make run | test | check | bench | faults | docs   (ARGS=... is passed on)"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@set -e; found=; for p in python3.11 python3 python; do \
+	  if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$p; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then echo "Python 3.11 or newer is needed, as python3.11 or python3 on PATH" >&2; exit 1; fi; \
+	if ! $(PY) -m pip --version >/dev/null 2>&1; then $$found -m venv .venv; fi
+	$(PY) -m pip install --disable-pip-version-check --quiet --prefer-binary -c constraints.txt -e '.[dev]'
+	@touch $(STAMP)
+
+run: setup
+	@exec .venv/bin/rsched up --demo $(ARGS)
+
+test: setup
+	$(PY) -m pytest -n 2 $(ARGS)
+
+check: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	@$(MAKE) --no-print-directory generated
+
+generated: setup
+	@if [ -f tests/generated.py ]; then $(PY) -m tests.generated --check; fi
+
+bench: setup
+	$(PY) -m bench $(ARGS)
+
+faults: setup
+	$(PY) -m pytest -m faults $(ARGS)
+
+docs: setup
+	$(PY) -m tests.generated
