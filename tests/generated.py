@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from rsched.core.states import MOVES, RunState
 from rsched_api.openapi import render
+
+from rsched.core.states import MOVES, RunState
 
 ROOT = Path(__file__).parents[1]
 

@@ -11,7 +11,7 @@ from rsched.core import schedule as schedules
 from rsched.core.errors import RschedError
 from rsched.core.ids import JobId, split_run_id
 from rsched.core.instants import format_local, format_utc
-from rsched.core.model import AttemptView, JobView, RunView
+from rsched.core.model import AttemptView, JobView, MisfireView, RetryView, RunView
 from rsched.core.packed import JobRecord, RunRecord
 from rsched.core.states import JobState
 from rsched.ledger import StoredAttempt, StoredRun
@@ -47,9 +47,9 @@ def job_view(job_id: JobId, record: JobRecord, now: int) -> JobView:
         target=d.target,
         payload=d.payload,
         timeout_s=d.timeout_s,
-        retry=d.retry,
+        retry=RetryView(**msgspec.structs.asdict(d.retry)),
         misfire_policy=d.misfire_policy,
-        misfire=d.misfire,
+        misfire=MisfireView(**msgspec.structs.asdict(d.misfire)),
         overlap=d.overlap,
         priority=d.priority,
         tags=d.tags,

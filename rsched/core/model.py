@@ -141,6 +141,14 @@ def decode_definition(body: bytes) -> Definition:
     return _decoder.decode(body)
 
 
+class RetryView(RetryPolicy, frozen=True, kw_only=True, omit_defaults=False):
+    """A retry policy with every default said."""
+
+
+class MisfireView(Misfire, frozen=True, kw_only=True, omit_defaults=False):
+    """As Misfire, with every default said."""
+
+
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """A job as the API shows it. Instants are RFC 3339; next_run_at has the offset of the job's own zone."""
 
@@ -151,9 +159,9 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     payload: Any
     timeout_s: float
-    retry: RetryPolicy
+    retry: RetryView
     misfire_policy: MisfirePolicy
-    misfire: Misfire
+    misfire: MisfireView
     overlap: Overlap
     priority: Priority
     tags: list[str]

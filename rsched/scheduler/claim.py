@@ -43,10 +43,8 @@ class Claimer:
         """Claims one batch; more: some partition still has something due."""
         within = min(WITHIN_MS, self._lookahead_ms)
         due, self.next_head = await self._store.heads(within_ms=within)
-        if self._epochs is None:
-            partitions = [(p, 0) for p in due]
-        else:
-            partitions = [(p, self._epochs[p]) for p in due if p in self._epochs]
+        epochs = self._epochs
+        partitions = [(p, 0) for p in due] if epochs is None else [(p, epochs[p]) for p in due if p in epochs]
         if not partitions:
             return False
         began = self._clock.perf_s()

@@ -10,7 +10,6 @@ from rsched.core.packed import JobHead, JobRecord, RunRecord, unpack_head, unpac
 from rsched.core.states import JobState
 from rsched.store.base import Base, tags
 
-
 Keep = Literal["keep"]
 KEEP: Keep = "keep"
 

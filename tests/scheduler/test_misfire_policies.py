@@ -37,7 +37,9 @@ def record(policy: str, *, grace_ms: int = 60_000) -> JobRecord:
         key=None,
         body_hash="",
     )
-    head = JobHead(JobState.ACTIVE, 1, 1, START, "e", f"{START},{HOUR}", misfire_code(policy), grace_ms, definition.lane)  # type: ignore[arg-type]
+    head = JobHead(
+        JobState.ACTIVE, 1, 1, START, "e", f"{START},{HOUR}", misfire_code(policy), grace_ms, definition.lane
+    )  # type: ignore[arg-type]
     return JobRecord(head, definition)
 
 
