@@ -1,5 +1,5 @@
 -- A worker says which attempts it holds after the shard was opened, so that Redis learns leases it may have lost.
--- MOVES   none -> RUNNING, QUEUED -> RUNNING, RETRYING -> RUNNING
+-- MOVES   none -> RUNNING, QUEUED -> RUNNING, RETRYING -> RUNNING, RUNNING -> RUNNING
 -- KEYS    shard holders runs leases staged retries jobs workers journal
 -- ARGV    generation:text worker:text lease_ms:int queues:text items:[run:text attempt:int fence:text]
 -- REPLY   ok now lease_end tag... (ok, stale_fence, missing) | closed
@@ -15,9 +15,11 @@
 --include head_parse
 --include partition_of
 --include variadic
+--include typed
 local m = redis.call('HMGET', KEYS[1], 'generation', 'state', 'run_id', 'repl_id')
 local server, replication = server_ids()
 if m[3] ~= server or m[4] ~= replication or (m[2] ~= 'open' and m[2] ~= 'recovering') then return {'closed'} end
+typed({'leases', 'staged', 'retries'}, {'workers'})
 local now = now_ms()
 local at, lease_end = text(now), text(now + a_lease_ms)
 local tags, events, records, leases, taken = {}, {}, {}, {}, {}

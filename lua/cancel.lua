@@ -11,8 +11,10 @@
 --include run_pack
 --include complete
 --include complete_write
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'staged', 'retries'}, {})
 local now = text(now_ms())
 local r = run_parse(redis.call('HGET', key('runs'), a_run))
 if not r then return {'missing', now} end

@@ -15,8 +15,10 @@
 --include calendar_next
 --include fetch_all
 --include variadic
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'staged', 'heads'}, {'poison'})
 local now = now_ms()
 local at = text(now)
 local horizon = now + a_horizon_ms
@@ -54,6 +56,7 @@ for n = 1, #partitions do
     local zadd, zrem = {}, {}
     for i = 1, #jobs do
       local job, due, head, stays, following = jobs[i], dues[i], head_parse(values[i]), false, nil
+      if head and head.kind == 'e' and not string.match(head.arg, '^%-?%d+,[1-9]%d*$') then head = nil end
       if not head then
         bad[#bad + 1] = job
         bad[#bad + 1] = values[i] or 'due entry without definition'
@@ -94,7 +97,7 @@ for n = 1, #partitions do
           if not old then
             run_put(out, runs[i], head, text(due), at, following and '' or 'L')
           elseif old.state == 'Q' and old.sv < head.sv then
-            old.sv, old.rev = head.sv, run_first_rev(head.sv)
+            old.sv, old.rev, old.flags = head.sv, run_first_rev(head.sv), following and '' or 'L'
             local record = run_pack(old)
             out.events[#out.events + 1] = 'r'
             out.events[#out.events + 1] = runs[i] .. '\n' .. record .. '\n' .. at .. '\n'

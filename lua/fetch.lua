@@ -15,8 +15,10 @@
 --include complete_write
 --include fetch_all
 --include variadic
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'leases'}, {'poison', 'workers'})
 local now = now_ms()
 local at, lease_end = text(now), text(now + a_lease_ms)
 local replies = {}
@@ -104,7 +106,7 @@ for i = group_at, #ARGV do
         local stream = key('q', queue .. ':' .. team .. ':' .. prio)
         local entries = redis.call('XRANGE', stream, '-', '+', 'COUNT', take)
         for e = 1, #entries do picks[#picks + 1] = entries[e][2][2] end
-        drains[#drains + 1] = {stream, take, entries[#entries][1], s[1][prio][1] == take}
+        drains[#drains + 1] = {stream, entries[#entries][1], s[1][prio][1] == take}
       end
     end
     if s[2] == s[3] then
@@ -138,6 +140,8 @@ for i = 1, #picks do
     r.rev = r.rev + 1
     if not head or head.state == 'd' then
       r.state, detail = 'C', head and 'the job was deleted' or 'the job has no definition'
+    elseif string.find(r.flags, 'X', 1, true) then
+      r.state, detail = 'C', 'cancelled before it started'
     elseif r.sv < head.sv and not string.find(r.flags, 'M', 1, true)
         and tonumber(string.match(run, ':(%d+)$')) > head.sv_at then
       r.state, detail = 'K', head.state == 'p' and 'paused' or 'withdrawn by an edit'
@@ -176,11 +180,10 @@ variadic('HDEL', key('runs'), gone, 1)
 complete_write(done)
 for i = 1, #drains do
   local d = drains[i]
-  if d[4] then
+  if d[3] then
     redis.call('DEL', d[1])
   else
-    redis.call('XREADGROUP', 'GROUP', 'workers', a_worker, 'NOACK', 'COUNT', d[2], 'STREAMS', d[1], '>')
-    local ms, seq = string.match(d[3], '^(%d+)-(%d+)$')
+    local ms, seq = string.match(d[2], '^(%d+)-(%d+)$')
     redis.call('XTRIM', d[1], 'MINID', ms .. '-' .. text(tonumber(seq) + 1))
   end
 end

@@ -17,8 +17,10 @@
 --include fetch_all
 --include signal_due
 --include variadic
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'leases', 'retries'}, {})
 local now = now_ms()
 local at = text(now)
 local tags, events, records, gone, ended, retries, last, runs, earliest = {}, {}, {}, {}, {}, {}, {}, {}, nil

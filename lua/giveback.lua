@@ -12,8 +12,10 @@
 --include run_pack
 --include enqueue
 --include variadic
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'leases'}, {})
 local at = text(now_ms())
 local tags, events, records, ended, lanes, seen = {}, {}, {}, {}, {}, {}
 for i = group_at, #ARGV, group_width do
@@ -24,7 +26,7 @@ for i = group_at, #ARGV, group_width do
   else
     tags[#tags + 1] = 'ok'
     seen[run] = true
-    r.rev, r.attempt = r.rev + 1, r.attempt - 1
+    r.rev, r.attempt = r.rev + 1, math.max(r.attempt - 1, 0)
     r.state, r.worker = r.attempt > 0 and 'T' or 'Q', ''
     local record = run_pack(r)
     events[#events + 1] = 'r'

@@ -17,8 +17,10 @@
 --include run_put
 --include partition_of
 --include variadic
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'staged', 'catchup', 'heads'}, {'runs'})
 local now = now_ms()
 local at = text(now)
 local out, tags, writes, ranges = {events = {}, records = {}, staged = {}}, {}, {}, {}

@@ -12,8 +12,10 @@
 --include text
 --include fetch_all
 --include variadic
+--include typed
 local refusal = guard(a_generation)
 if refusal then return refusal end
+typed({}, {'owners'})
 local now = now_ms()
 local wanted, given = {}, {}
 for i = group_at, #ARGV, group_width do

@@ -1,6 +1,6 @@
 -- Takes a job whose schedule cannot be computed out of the due set, as `invalid`, so that it stops nobody else.
 -- MOVES
--- KEYS    shard due heads jobs body definitions
+-- KEYS    shard due heads jobs body definitions signals
 -- ARGV    generation:text job:text sv:int
 -- REPLY   ok now journal_id | stale now | closed | reopened generation
 -- COST    7 calls
@@ -12,8 +12,10 @@
 --include job_write
 --include due_set
 --include partition_of
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'heads'}, {})
 local now = now_ms()
 local p = partition_of(a_job)
 local head = job_read(p, a_job)

@@ -1,7 +1,7 @@
 -- Stops a job's schedule: what is due from now on is not claimed, what was claimed for later is withdrawn. The head keeps
 -- the first occurrence that was not claimed, from which resume counts what was missed.
 -- MOVES
--- KEYS    shard due heads jobs body definitions
+-- KEYS    shard due heads jobs body definitions signals
 -- ARGV    generation:text job:text expect:int
 --         expect 0: whatever its version.
 -- REPLY   ok now journal_id version | already now version | missing now | conflict now | completed now | closed | reopened generation
@@ -14,8 +14,10 @@
 --include job_write
 --include due_set
 --include partition_of
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'heads'}, {})
 local now = now_ms()
 local p = partition_of(a_job)
 local head = job_read(p, a_job)

@@ -13,8 +13,10 @@
 --include partition_of
 --include variadic
 --include signal_due
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'staged'}, {'runs'})
 local now = now_ms()
 local at = text(now)
 local score = redis.call('ZSCORE', key('catchup'), a_member)

@@ -15,8 +15,10 @@
 --include due_set
 --include overdue
 --include text
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'heads'}, {})
 local now = now_ms()
 local tags, events, writes, bad = {}, {}, {}, false
 local planned = {}

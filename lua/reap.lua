@@ -17,8 +17,10 @@
 --include held
 --include signal_due
 --include variadic
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'retries'}, {})
 local now = now_ms()
 local at = text(now)
 local tags, events, records, gone, ended, retries, last, earliest = {}, {}, {}, {}, {}, {}, {}, nil

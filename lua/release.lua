@@ -1,7 +1,7 @@
 -- Moves what has come due from staged and retries to the queue streams, never early; each set has its own budget, so
 -- that neither starves the other.
 -- MOVES
--- KEYS    shard holders staged retries q ready virtual signals
+-- KEYS    shard holders staged retries q ready virtual poison signals
 -- ARGV    generation:text limit:int
 -- REPLY   ok now released more next_at | closed | reopened generation
 -- COST    1 XADD a run; 5 calls a lane; variadic otherwise
@@ -11,16 +11,21 @@
 --include enqueue
 --include held
 --include variadic
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({}, {'poison'})
 local now = now_ms()
 local from = held(marker, now) and '(' .. text(marker.closed_at) or '-inf'
-local sets, lanes, taken, count, more, next_at = {'staged', 'retries'}, {}, {}, 0, 0, nil
+local sets, lanes, taken, bad, count, more, next_at = {'staged', 'retries'}, {}, {}, {}, 0, 0, nil
 for s = 1, 2 do
   local members = redis.call('ZRANGE', key(sets[s]), from, text(now), 'BYSCORE', 'LIMIT', 0, a_limit)
   for i = 1, #members do
-    local run, lane = string.match(members[i], '^([^|]+)|(.+)$')
-    if run then
+    local run, lane = string.match(members[i], '^([^|]+)|([^:|]+:[^:|]+:[^:|]+)$')
+    if not run then
+      bad[#bad + 1] = members[i]
+      bad[#bad + 1] = 'no lane in ' .. sets[s]
+    else
       local list = lanes[lane]
       if not list then list = {} lanes[lane] = list end
       list[#list + 1] = run
@@ -34,5 +39,6 @@ for s = 1, 2 do
 end
 -- Streams first: were anything to fail between, a run would be queued twice, which fetch settles, and never lost.
 enqueue(lanes)
+variadic('HSET', key('poison'), bad, 2)
 for s = 1, 2 do variadic('ZREM', key(sets[s]), taken[s], 1) end
-return {'ok', text(now), text(count), text(more), next_at and text(next_at) or ''}
+return {'ok', text(now), text(count - #bad / 2), text(more), next_at and text(next_at) or ''}

@@ -1,7 +1,7 @@
 -- Deletes a job and leaves a tombstone, so that a late write cannot bring it back. What has not started is withdrawn
 -- when it is fetched; a running attempt ends by itself.
 -- MOVES
--- KEYS    shard due heads jobs body calendar definitions
+-- KEYS    shard due heads jobs body calendar definitions signals
 -- ARGV    generation:text job:text expect:int
 --         expect 0: whatever its version.
 -- REPLY   ok now journal_id version | missing now | conflict now | closed | reopened generation
@@ -15,8 +15,10 @@
 --include job_write
 --include due_set
 --include partition_of
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'heads'}, {})
 local now = now_ms()
 local p = partition_of(a_job)
 local head = head_parse(redis.call('HGET', key('jobs', p, 0), a_job))

@@ -12,8 +12,10 @@
 --include run_parse
 --include fetch_all
 --include variadic
+--include typed
 local refusal = guard(a_generation)
 if refusal then return refusal end
+typed({'leases'}, {'workers'})
 local now = now_ms()
 local lease_end = text(now + a_lease_ms)
 local tags, leases, runs = {}, {}, {}

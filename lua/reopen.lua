@@ -1,8 +1,9 @@
 -- Begins the opening of a shard on this server under a new generation; until `open` only adopt and repair verbs pass.
 -- MOVES
 -- KEYS    shard workers holders fence
--- ARGV    generation:text fence:text seen_after_ms:int
+-- ARGV    generation:text fence:text seen_after_ms:int lost:int
 --         fence: the floor, from Postgres. seen_after_ms: workers silent for longer are not waited for.
+--         lost 1: Redis may not know all workers, so that the hold has to last one full lease.
 -- REPLY   ok now fence | stale now generation
 -- COST    6 calls
 --include key
@@ -19,6 +20,7 @@ redis.call('HSET', KEYS[1], 'generation', a_generation, 'state', 'recovering', '
   'closed_at', text(now), 'hold_until', '0')
 redis.call('SET', key('fence'), text(fence))
 redis.call('DEL', key('holders'))
+if a_lost == 1 then redis.call('SADD', key('holders'), '') end
 for i = 1, #workers, 2 do
   local seen = tonumber(string.match(workers[i + 1], '^(%d+)') or '0')
   if seen > now - a_seen_after_ms then redis.call('SADD', key('holders'), workers[i]) end

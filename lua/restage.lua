@@ -18,7 +18,7 @@ local page = redis.call('HSCAN', key('runs'), a_cursor, 'COUNT', a_count)
 local count = 0
 for i = 1, #page[2], 2 do
   local run, r = page[2][i], run_parse(page[2][i + 1])
-  if not r then
+  if not r or not split_lane(r.lane) then
     redis.call('HSET', key('poison'), run, page[2][i + 1])
     redis.call('HDEL', key('runs'), run)
   elseif r.state == 'R' then

@@ -13,8 +13,10 @@
 --include job_write
 --include due_set
 --include partition_of
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'heads'}, {})
 local now = now_ms()
 local p = partition_of(a_job)
 local head = job_read(p, a_job)

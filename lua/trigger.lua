@@ -13,8 +13,10 @@
 --include run_pack
 --include run_first_rev
 --include signal_due
+--include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
+typed({'staged', 'triggers'}, {})
 local now = now_ms()
 local p = partition_of(a_job)
 local head = head_parse(redis.call('HGET', key('jobs', p, 0), a_job))

@@ -6,8 +6,8 @@ local function overdue(events, job, partition, head, now, reason)
   local due = tonumber(redis.call('ZSCORE', key('due', partition, 0), job) or 'inf')
   if head.state ~= 'a' or due > now then return end
   local last, count = due, 1
-  if head.kind == 'e' then
-    local every = tonumber(string.match(head.arg, ',(%d+)$'))
+  local every = head.kind == 'e' and tonumber(string.match(head.arg, ',([1-9]%d*)$'))
+  if every then
     count = math.floor((now - due) / every) + 1
     last = due + (count - 1) * every
   elseif head.kind == 'c' then

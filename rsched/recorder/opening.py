@@ -28,7 +28,8 @@ async def ensure_open(store: Store, ledger: Ledger, *, shard: str, recorders: li
         shard, redis_fence=await store.fence(), above=marker.generation if marker else 0
     )
     positions = {stream: parse_position(await ledger.position(shard, stream)) for stream in STREAMS}
-    if not await store.reopen(generation, fence=fence):
+    lost = {s: last[s] for s in STREAMS if last[s] < positions[s]}
+    if not await store.reopen(generation, fence=fence, lost=bool(lost)):
         raise Unavailable(f"shard {shard} is being opened by another recorder")
     fields = {"shard": shard, "generation": generation, "fence": fence}
     _log.warning("opening a shard", extra={"fields": fields})
@@ -37,7 +38,6 @@ async def ensure_open(store: Store, ledger: Ledger, *, shard: str, recorders: li
         while await recorder.step(block_ms=0):
             pass
     await restage(store)
-    lost = {s: last[s] for s in STREAMS if last[s] < positions[s]}
     if lost:
         report = await repair(store, ledger, shard=shard, lost=lost, lease_ms=LEASE_MS)
         _log.error(

@@ -56,10 +56,13 @@ class RecoveryVerbs(Base):
         """The shard's fence counter."""
         return int(await self._redis(self.client.get(self.keys.fence)) or 0)
 
-    async def reopen(self, generation: int, *, fence: int, seen_after_ms: int = 120_000) -> bool:
-        """Begins an opening. False where a newer generation has begun meanwhile."""
+    async def reopen(self, generation: int, *, fence: int, lost: bool = False, seen_after_ms: int = 120_000) -> bool:
+        """Begins an opening. False where a newer generation has begun meanwhile.
+
+        lost: Redis lost writes, perhaps of workers it no longer knows; what was due before is then held one full lease.
+        """
         self.generation = str(generation)
-        reply = await self._call("reopen", fence=fence, seen_after_ms=seen_after_ms)
+        reply = await self._call("reopen", fence=fence, seen_after_ms=seen_after_ms, lost=int(lost))
         return bool(reply[0] == "ok")
 
     async def restage(self, cursor: int, *, lease_ms: int, count: int = 200) -> int:

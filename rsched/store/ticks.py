@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 from rsched.core.ids import JobId, RunId
 from rsched.core.packed import JobRecord, RunRecord, unpack_job, unpack_run
 from rsched.store.base import Base, tags
+
+
+S = TypeVar("S", str, bytes)
+T = TypeVar("T")
 
 
 class Ownership(NamedTuple):
@@ -87,6 +91,13 @@ class ReapItem(NamedTuple):
     fence: int
     outcome: str
     delay_ms: int
+
+
+def _or_none(unpack: Callable[[S], T], value: S) -> T | None:
+    try:
+        return unpack(value)
+    except (ValueError, KeyError):
+        return None
 
 
 class TickVerbs(Base):
@@ -185,14 +196,7 @@ class TickVerbs(Base):
         items = reply[3]
         out = []
         for run, record, value in zip(items[::3], items[1::3], items[2::3], strict=True):
-            head, _, body = value.partition(b"\n")
-            out.append(
-                ExpiredRun(
-                    RunId(run.decode()),
-                    unpack_run(record.decode()) if record else None,
-                    unpack_job(head + b"\n" + body) if body else None,
-                )
-            )
+            out.append(ExpiredRun(RunId(run.decode()), _or_none(unpack_run, record.decode()), _or_none(unpack_job, value)))
         return out, reply[2] == b"1"
 
     async def reap(self, items: Sequence[ReapItem], *, after_ms: int) -> list[str]:
