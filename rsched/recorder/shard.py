@@ -21,8 +21,9 @@ _log = get_logger("rsched.recorder")
 _STANDBY_MS = 500
 # How soon a restarted Redis, and a lost lock, are noticed.
 _WATCH_MS = 250
-# One transaction takes about 1 ms however small; durable creates wait for theirs, run events don't.
-_JOURNAL_LINGER_MS = 20.0
+# One transaction takes about 1 ms however small; durable creates wait for theirs, run events don't. What a run went
+# through meanwhile is merged to one row, so that a burst costs less of the machine that its starts need.
+_JOURNAL_LINGER_MS = 100.0
 
 
 class Knobs(Protocol):

@@ -63,7 +63,7 @@ class StreamRecorder:
             return True
         self._position = new[-1]
         await self._trim()
-        if self._linger_ms and block_ms and len(events) < self._batch // 10:
+        if self._linger_ms and block_ms and len(events) < self._batch // 2:
             await self._clock.sleep(self._linger_ms)
         return True
 
