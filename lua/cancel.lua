@@ -1,6 +1,6 @@
 -- Cancels a run: at once if it has not started, else by asking its worker to stop it.
 -- MOVES   QUEUED -> CANCELLED, RETRYING -> CANCELLED
--- KEYS    shard runs staged retries jobs body definitions signals
+-- KEYS    shard runs staged retries jobs body due definitions signals
 -- ARGV    generation:text run:text
 -- REPLY   ok now journal_id | cancelling now journal_id | missing now | closed | reopened generation
 -- COST    8 calls

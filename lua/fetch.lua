@@ -1,7 +1,7 @@
 -- Hands runs to a worker under a lease and a new fence, teams in fair order, by priority within a team with a floor for
 -- the lower ones. A repeat of the same request number gives the same runs again.
 -- MOVES   QUEUED -> RUNNING, RETRYING -> RUNNING, QUEUED -> SKIPPED, RETRYING -> SKIPPED, QUEUED -> CANCELLED, RETRYING -> CANCELLED
--- KEYS    shard ready virtual q runs jobs body leases fence workers requests journal poison
+-- KEYS    shard ready virtual q runs jobs body due leases fence workers requests journal poison
 -- ARGV    generation:text worker:text request:text slots:int lease_ms:int visits:int queues:[queue:text]
 -- REPLY   ok now lease_end more runs:[run attempt fence due_at flags value]... | closed | reopened generation
 -- COST    1 HGET a run; 5 calls a lane; variadic otherwise
@@ -45,6 +45,7 @@ local left, visits, names = a_slots, a_visits, {}
 for i = group_at, #ARGV do
   local queue = ARGV[i]
   names[#names + 1] = queue
+  redis.call('HLEN', key('virtual', queue)) -- raises before anything is written if it is of another type
   local teams = left > 0 and redis.call('ZRANGE', key('ready', queue), 0, math.min(left, visits) - 1, 'WITHSCORES') or {}
   local clock, times, stock = 0, {}, {}
   local order = {}
@@ -74,10 +75,10 @@ for i = group_at, #ARGV do
         local take = math.min(quantum, left, s[2] - s[3])
         local lanes = s[1]
         -- The floor: an eighth of what a team is given goes to its lower priorities first, single slots by turns.
-        local floor = math.floor(take / 8)
-        if take < 8 and (times[team] + take) % 8 < take then floor = 1 end
+        local floor = math.ceil(take / 8)
+        if take < 8 then floor = (times[team] + take) % 8 < take and 1 or 0 end
         local parts = {[0] = 0, 0, 0}
-        for _, step in ipairs({{2, math.ceil(floor / 2)}, {1, math.floor(floor / 2) + (lanes[2][1] > lanes[2][2] and 0 or math.ceil(floor / 2))}}) do
+        for _, step in ipairs({{2, lanes[1][1] > lanes[1][2] and math.ceil(floor / 2) or floor}, {1, math.floor(floor / 2) + (lanes[2][1] > lanes[2][2] and 0 or math.ceil(floor / 2))}}) do
           local prio, most = step[1], step[2]
           local n = math.min(most, lanes[prio][1] - lanes[prio][2], take)
           parts[prio] = n
@@ -106,7 +107,7 @@ for i = group_at, #ARGV do
         local stream = key('q', queue .. ':' .. team .. ':' .. prio)
         local entries = redis.call('XRANGE', stream, '-', '+', 'COUNT', take)
         for e = 1, #entries do picks[#picks + 1] = entries[e][2][2] end
-        drains[#drains + 1] = {stream, entries[#entries][1], s[1][prio][1] == take}
+        drains[#drains + 1] = {stream, entries[#entries][1], s[1][prio][1] == take, take}
       end
     end
     if s[2] == s[3] then
@@ -183,6 +184,8 @@ for i = 1, #drains do
   if d[3] then
     redis.call('DEL', d[1])
   else
+    -- The group's position shows monitors what is consumed; a stream whose group was lost is consumed all the same.
+    redis.pcall('XREADGROUP', 'GROUP', 'workers', a_worker, 'NOACK', 'COUNT', d[4], 'STREAMS', d[1], '>')
     local ms, seq = string.match(d[2], '^(%d+)-(%d+)$')
     redis.call('XTRIM', d[1], 'MINID', ms .. '-' .. text(tonumber(seq) + 1))
   end

@@ -1,7 +1,7 @@
 -- Ends attempts: the run succeeds, waits for its retry, dies or is cancelled, if the fence is still the run's own.
 -- A repeat of the same request number is answered `already` for all.
 -- MOVES   RUNNING -> SUCCEEDED, RUNNING -> RETRYING, RUNNING -> DEAD, RUNNING -> CANCELLED
--- KEYS    shard runs leases retries jobs body finishes journal signals
+-- KEYS    shard runs leases retries jobs body due finishes journal signals
 -- ARGV    generation:text worker:text request:text items:[run:text fence:text outcome:text delay_ms:int started_at:text error:text]
 --         outcome: S, T (retry after delay_ms), D or C.
 -- REPLY   ok now tag... (ok, already, stale_fence, missing) | closed | reopened generation

@@ -13,6 +13,7 @@
 --include enqueue
 --include variadic
 --include typed
+--include typed_lanes
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'leases'}, {})
@@ -38,6 +39,7 @@ for i = group_at, #ARGV, group_width do
     table.insert(lanes[r.lane], run)
   end
 end
+typed_lanes(lanes)
 journal('journal', marker.generation, events)
 variadic('HSET', key('runs'), records, 2)
 variadic('ZREM', key('leases'), ended, 1)

@@ -18,6 +18,7 @@
 --include partition_of
 --include variadic
 --include typed
+--include typed_job
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'staged', 'catchup', 'heads'}, {'runs'})
@@ -28,6 +29,7 @@ for i = group_at, #ARGV, group_width do
   local job, sv, due, following, run_at = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
   local count, to = tonumber(ARGV[i + 7]), ARGV[i + 8]
   local p = partition_of(job)
+  typed_job(p)
   local head = job_read(p, job)
   local score = redis.call('ZSCORE', key('due', p, 0), job)
   if not head or head.state ~= 'a' or head.sv ~= sv or not score or text(tonumber(score)) ~= due then

@@ -13,11 +13,13 @@
 --include due_set
 --include partition_of
 --include typed
+--include typed_job
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'heads'}, {})
 local now = now_ms()
 local p = partition_of(a_job)
+typed_job(p)
 local head = job_read(p, a_job)
 if not head or head.state ~= 'a' or head.sv ~= a_sv then return {'stale', text(now)} end
 head.state, head.version = 'i', head.version + 1

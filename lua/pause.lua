@@ -15,11 +15,13 @@
 --include due_set
 --include partition_of
 --include typed
+--include typed_job
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'heads'}, {})
 local now = now_ms()
 local p = partition_of(a_job)
+typed_job(p)
 local head = job_read(p, a_job)
 if not head or head.state == 'd' then return {'missing', text(now)} end
 if a_expect > 0 and head.version ~= a_expect then return {'conflict', text(now)} end

@@ -16,6 +16,7 @@
 --include overdue
 --include text
 --include typed
+--include typed_job
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'heads'}, {})
@@ -37,6 +38,7 @@ for i = group_at, #ARGV, group_width do
   elseif due == 'keep' and (not old or old.state ~= head_parse(value).state) then tag = 'conflict' end
   tags[#tags + 1] = tag
   if tag == 'ok' then
+    typed_job(p)
     planned[job] = true
     if old and head_parse(value).sv > old.sv then overdue(events, job, p, old, now, 'withdrawn by an edit') end
     events[#events + 1] = 'j'

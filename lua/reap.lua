@@ -1,7 +1,7 @@
 -- Ends attempts whose lease ended without a word from their worker: the attempt counts, the run is retried or dies.
 -- A lease without a run is dropped.
 -- MOVES   RUNNING -> RETRYING, RUNNING -> DEAD, RUNNING -> CANCELLED
--- KEYS    shard holders runs leases retries jobs body journal signals
+-- KEYS    shard holders runs leases retries jobs body due journal signals
 -- ARGV    generation:text after_ms:int items:[run:text fence:text outcome:text delay_ms:int]
 --         outcome: T (retry after delay_ms) or D.
 -- REPLY   ok now tag... (ok, stale_fence, missing) | closed | reopened generation

@@ -12,6 +12,7 @@
 --include held
 --include variadic
 --include typed
+--include typed_lanes
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({}, {'poison'})
@@ -37,6 +38,7 @@ for s = 1, 2 do
   local following = redis.call('ZRANGE', key(sets[s]), '(' .. text(now), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
   if following[2] and (not next_at or tonumber(following[2]) < next_at) then next_at = tonumber(following[2]) end
 end
+typed_lanes(lanes)
 -- Streams first: were anything to fail between, a run would be queued twice, which fetch settles, and never lost.
 enqueue(lanes)
 variadic('HSET', key('poison'), bad, 2)

@@ -2,6 +2,7 @@
 -- schedule version whose last run ended. Reads only. `last`: list of {job, sv}.
 --include key
 --include partition_of
+--include typed_job
 --include job_whole
 --include head_parse
 --include head_pack
@@ -10,6 +11,7 @@ local function complete(last, events)
   for i = 1, #last do
     local job, sv = last[i][1], last[i][2]
     local p = partition_of(job)
+    typed_job(p)
     local head = head_parse(redis.call('HGET', key('jobs', p, 0), job))
     if head and head.state == 'a' and head.sv == sv then
       head.state = 'c'

@@ -103,4 +103,5 @@ MOVES: tuple[Move, ...] = (
     Move("adopt", None, _R, "fence; the shard lost its tail"),
     Move("adopt", _Q, _R, "fence; the shard lost its tail"),
     Move("adopt", _T, _R, "fence; the shard lost its tail"),
+    Move("adopt", _R, _R, "a greater fence; the shard lost its tail"),
 )

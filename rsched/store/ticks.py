@@ -9,8 +9,6 @@ from rsched.core.ids import JobId, RunId
 from rsched.core.packed import JobRecord, RunRecord, unpack_job, unpack_run
 from rsched.store.base import Base, tags
 
-
-S = TypeVar("S", str, bytes)
 T = TypeVar("T")
 
 
@@ -93,7 +91,11 @@ class ReapItem(NamedTuple):
     delay_ms: int
 
 
-def _or_none(unpack: Callable[[S], T], value: S) -> T | None:
+def _unpack_run(raw: bytes) -> RunRecord:
+    return unpack_run(raw.decode())
+
+
+def _or_none(unpack: Callable[[bytes], T], value: bytes) -> T | None:
     try:
         return unpack(value)
     except (ValueError, KeyError):
@@ -196,7 +198,7 @@ class TickVerbs(Base):
         items = reply[3]
         out = []
         for run, record, value in zip(items[::3], items[1::3], items[2::3], strict=True):
-            out.append(ExpiredRun(RunId(run.decode()), _or_none(unpack_run, record.decode()), _or_none(unpack_job, value)))
+            out.append(ExpiredRun(RunId(run.decode()), _or_none(_unpack_run, record), _or_none(unpack_job, value)))
         return out, reply[2] == b"1"
 
     async def reap(self, items: Sequence[ReapItem], *, after_ms: int) -> list[str]:

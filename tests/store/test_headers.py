@@ -1,0 +1,215 @@
+"""The scripts' headers say what the scripts do, and both sides of the store read the same."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rsched.core.ids import JobId, RunId, WorkerId
+from rsched.core.packed import JobHead, RunRecord, unpack_head, unpack_run
+from rsched.core.states import MOVES, JobState, RunState
+from rsched.runtime.clock import SystemClock
+from rsched.store.jobs import PutItem
+from rsched.store.keys import Keys
+from rsched.store.scripts import SECTIONS, compose, load, lua_folder, verbs
+from rsched.store.store import Store, connect
+from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
+from rsched.store.work import FinishItem
+
+LUA = lua_folder()
+SOURCES = {v: (LUA / f"{v}.lua").read_text() for v in verbs()}
+LIB = {f.stem: f.read_text() for f in (LUA / "lib").glob("*.lua")}
+INCLUDE = re.compile(r"^--include (\w+)$", re.MULTILINE)
+J, R, WK = JobId("j_0000000000000"), RunId("j_0000000000000:1"), WorkerId("w")
+
+
+def code(text: str) -> str:
+    return "\n".join(re.sub(r"--.*$", "", line) for line in text.split("\n"))
+
+
+def calls(text: str) -> set[str]:
+    stripped = re.sub(r"'[^'\n]*'", "''", code(text))
+    return {n for n in LIB if re.search(rf"(?<![\w.:]){n}\(", re.sub(rf"function {n}\(", "", stripped))}
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_a_header_names_all_sections_and_a_promise(verb: str) -> None:
+    header = load(verb).header
+    assert header.promise
+    assert len(SECTIONS) == 5
+    for section in SECTIONS:
+        assert re.search(rf"^-- {section}\b", SOURCES[verb], re.MULTILINE), section
+    assert header.keys[0] == "shard"
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_tag_that_a_script_returns_is_in_its_header(verb: str) -> None:
+    source = load(verb).source
+    returned = set(re.findall(r"return \{'(\w+)'", source))
+    assert returned <= set(load(verb).header.tags)
+    assert "ok" in returned
+    if "guard" in INCLUDE.findall(SOURCES[verb]):
+        assert {"closed", "reopened"} <= set(load(verb).header.tags)
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_every_tag_of_an_item_is_in_its_header(verb: str) -> None:
+    reply = re.search(r"^-- REPLY(.*?)^-- COST", SOURCES[verb], re.MULTILINE | re.DOTALL)
+    assert reply is not None
+    for tag in re.findall(r"tags?(?:\[[^]]+\])? = (?:.* and )?'(\w+)'", code(SOURCES[verb])):
+        assert re.search(rf"\b{tag}\b", reply[1]), tag
+
+
+def test_the_moves_of_all_headers_are_the_table_of_moves() -> None:
+    headers = {(v, s, t) for v in verbs() for s, t in load(v).header.moves}
+    table = {(m.verb, "none" if m.source is None else m.source.value, m.target.value) for m in MOVES}
+    assert headers == table
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_the_keys_of_a_header_are_those_its_source_builds(verb: str) -> None:
+    source = load(verb).source
+    built = set(re.findall(r"\bkey\('(\w+)'", source)) | set(re.findall(r"journal\('(\w+)'", source))
+    built |= {"staged", "retries"} if "key(sets[s])" in source else set()
+    known = {k for k in built if k != "poison" or "poison" in source} - {"shard"}
+    assert known - set(load(verb).header.keys) == set()
+
+
+def test_includes_have_no_duplicates_and_no_cycles_and_none_is_missing_or_unused() -> None:
+    for name, text in {**SOURCES, **LIB}.items():
+        included = INCLUDE.findall(text)
+        assert len(included) == len(set(included)), name
+        assert set(included) <= LIB.keys(), name
+    for verb in verbs():
+        compose(LUA, verb)  # raises on a cycle
+    reached = {n for t in SOURCES.values() for n in INCLUDE.findall(t)} | {
+        n for t in LIB.values() for n in INCLUDE.findall(t)
+    }
+    assert reached == LIB.keys()
+
+
+@pytest.mark.parametrize("name", [*SOURCES, *(f"lib/{n}" for n in LIB)])
+def test_what_a_file_calls_it_includes(name: str) -> None:
+    text = LIB[name[4:]] if name.startswith("lib/") else SOURCES[name]
+
+    def closure(included: set[str]) -> set[str]:
+        more = {n for i in included for n in INCLUDE.findall(LIB[i])} - included
+        return closure(included | more) if more else included
+
+    direct = set(INCLUDE.findall(text))
+    used = calls(text)
+    assert used - {name.removeprefix("lib/")} <= closure(direct)
+    needless = {i for i in direct if i not in used}
+    assert not needless
+
+
+def test_keys_have_the_same_shape_in_python_and_lua() -> None:
+    prelude = LIB["key"]
+    kinds = {k for v in verbs() for k in load(v).header.keys}
+    python = {"q": "queue", "shard": "marker"}
+    assert all(hasattr(Keys, python.get(k, k)) for k in kinds)
+    assert "string.sub(KEYS[1], 1, -6)" in prelude
+
+
+class _Captured(Exception):
+    pass
+
+
+async def _capture(store: Any, call: Any) -> tuple[str, list[Any]]:
+    seen: list[Any] = []
+
+    async def run(verb: str, argv: list[Any]) -> Any:
+        seen[:] = [verb, argv]
+        raise _Captured
+
+    store._run, store.generation = run, "7"
+    with pytest.raises(_Captured):
+        await call
+    return seen[0], seen[1]
+
+
+@pytest.mark.anyio
+async def test_every_script_has_a_method_that_calls_it_with_its_own_arguments(redis_url: str) -> None:
+    s = Store(connect(redis_url), Keys("x", "s0"), SystemClock())
+    paid = CatchupRange(J, 1, 2, 1, "", 5)
+    all_calls = [
+        s.put([PutItem(J, 0, 1, b"v")], atomic=True), s.pause(J), s.resume(J, expect=1, due=2), s.remove(J),
+        s.park(J, sv=1), s.trigger(J, suffix="aaaa", repeat_key=""), s.cancel(R), s.own("s", lease_ms=1, take=[1], give=[2]),
+        s.claim("s", horizon_ms=1, limit=1, partitions=[(0, 0)]),
+        s.fill_calendar("S", after=1, occurrences=[2], ended=True),
+        s.misfire([MisfireItem(J, 1, 1, None, 1, 0, 0, 0, None)]), s.payout(paid, occurrences=[1], rest=None, pace_ms=1),
+        s.release(limit=1), s.expired(after_ms=0, limit=1), s.reap([ReapItem(R, 1, "D", 0)], after_ms=0),
+        s.fetch(WK, request=1, slots=1, lease_ms=1, queues=["q"]),
+        s.finish(WK, request=1, items=[FinishItem(R, 1, RunState.DEAD, 0, 0, "e")]), s.giveback(WK, [(R, 1)]),
+        s.renew(WK, lease_ms=1, items=[(R, 1)]), s.adopt(WK, lease_ms=1, queues=["q"], items=[(R, 1, 1)]),
+        s.reopen(1, fence=1), s.restage(0, lease_ms=1), s.open_(hold_ms=1), s.restore_jobs([(J, 1, b"v")]),
+        s.restore_runs([(R, "r")], lease_ms=1), s.forget([(J, 1)]),
+    ]  # fmt: skip
+    called = set()
+    for call in all_calls:
+        verb, argv = await _capture(s, call)
+        header = load(verb).header
+        called.add(verb)
+        assert (len(argv) - len(header.scalars)) in (len(header.group), 2 * len(header.group))
+        for (name, kind), value in zip(header.scalars, argv, strict=False):
+            assert kind != "int" or isinstance(value, int), (verb, name)
+    assert called == set(verbs())
+    await s.client.aclose()
+
+
+def test_wrong_arguments_are_refused_before_redis_is_asked() -> None:
+    with pytest.raises(TypeError):
+        load("pause").argv({"generation": "1", "job": "j"})
+    with pytest.raises(TypeError):
+        load("forget").argv({"generation": "1"}, [("j",)])
+
+
+def _tiny(lib: str, body: str) -> str:
+    return "\n".join([LIB["text"], *(LIB[n] for n in lib.split()), body])
+
+
+big = st.integers(0, 2**53 - 1)
+slug = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,9}", fullmatch=True)
+lanes = st.builds("{}:{}:{}".format, slug, slug, st.integers(0, 2))
+heads = st.builds(
+    JobHead, st.sampled_from(JobState), big, big, big, st.sampled_from("oec"), st.from_regex(r"[a-z0-9,-]{0,20}", fullmatch=True),
+    st.sampled_from("oas"), big, lanes, big,
+)  # fmt: skip
+small = st.integers(0, 10**9)
+runs = st.builds(
+    RunRecord, st.sampled_from(RunState), big, lanes, small, small, big, slug, big, big, big,
+    st.from_regex(r"[LMX]{0,3}", fullmatch=True),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def client(redis_url: str) -> Any:
+    import redis
+
+    with redis.Redis.from_url(redis_url) as c:
+        yield c
+
+
+@given(heads)
+def test_a_job_head_goes_through_lua_unchanged(client: Any, head: JobHead) -> None:
+    value = head.pack().encode() + b"\nbody"
+    back = client.eval(_tiny("head_parse head_pack", "return head_pack(head_parse(ARGV[1]))"), 0, value)
+    assert back == value
+    assert unpack_head(back) == head
+
+
+@given(runs)
+def test_a_run_record_goes_through_lua_unchanged(client: Any, run: RunRecord) -> None:
+    back = client.eval(_tiny("run_parse run_pack", "return run_pack(run_parse(ARGV[1]))"), 0, run.pack())
+    assert back.decode() == run.pack()
+    assert unpack_run(back.decode()) == run
+
+
+@given(st.binary(max_size=60))
+def test_what_lua_takes_for_a_run_record_python_does_too(client: Any, value: bytes) -> None:
+    lua = client.eval(_tiny("run_parse", "return run_parse(ARGV[1]) and 1 or 0"), 0, value)
+    assert lua == 0

@@ -1,0 +1,202 @@
+"""A bad item is set aside alone, or nothing is changed at all; there is no half of anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from redis.exceptions import ResponseError
+
+from rsched.core.errors import Unavailable
+from rsched.core.ids import RunId
+from rsched.core.packed import PoisonEvent
+from rsched.core.states import RunState
+from rsched.store.jobs import PutItem
+from rsched.store.ticks import MisfireItem, ReapItem
+from rsched.store.work import FetchedRun, FinishItem
+from tests.store.world import Job, W, World
+
+pytestmark = pytest.mark.anyio
+GARBAGE = [b"", b"garbage", b"1|Z", b"1|a|1", b"\xff\xfe\n", b"1|Q|99999999999999999999999|x"]
+
+
+@pytest.mark.parametrize("raw", [*GARBAGE, None])
+async def test_claim_sets_a_bad_definition_aside_and_claims_the_others(world: World, raw: bytes | None) -> None:
+    bad = await world.put("bad")
+    good = [await world.put(f"g{i}", kind="e") for i in range(3)]
+    if raw is None:
+        await world.client.hdel(world.keys.jobs(bad.p), bad.id)
+    else:
+        await world.client.hset(world.keys.jobs(bad.p), bad.id, raw)
+    assert (await world.claim()).total == 3
+    after = await world.snapshot()
+    assert sorted(after["runs"]) == sorted(g.run.encode() for g in good)
+    assert list(after["poison"]) == [bad.id.encode()]
+    assert [e.key for e in await world.events() if isinstance(e, PoisonEvent)] == [bad.id]
+    assert (await world.claim()).total == 0
+
+
+@pytest.mark.parametrize("arg", ["", "x", "1,0", "1,-5", "1,2,3x", "1"])
+async def test_an_interval_that_cannot_be_computed_stops_no_other_job(world: World, arg: str) -> None:
+    bad, good = await world.put("bad", kind="e"), await world.put("good", kind="e")
+    value = bad.record._replace(head=bad.record.head._replace(arg=arg)).pack()
+    await world.client.hset(world.keys.jobs(bad.p), bad.id, value)
+    assert (await world.claim(bad, good)).total == 1
+    assert list((await world.snapshot())["runs"]) == [good.run.encode()]
+    assert (await world.store.remove(bad.id)).tag == "ok"
+
+
+@pytest.mark.parametrize("raw", GARBAGE)
+async def test_claim_replaces_a_run_record_that_cannot_be_read(world: World, raw: bytes) -> None:
+    job = await world.put("a")
+    await world.client.hset(world.keys.runs, job.run, raw)
+    assert (await world.claim(job)).total == 1
+    got = await world.store.get_run(job.run)
+    assert got is not None
+    assert got.state is RunState.QUEUED
+
+
+@pytest.mark.parametrize("raw", GARBAGE)
+async def test_fetch_sets_a_bad_run_record_aside_and_gives_the_others(world: World, raw: bytes) -> None:
+    bad, good = await world.queued("a"), await world.queued("b")
+    await world.client.hset(world.keys.runs, bad.run, raw)
+    assert [r.run for r in (await world.fetch()).runs] == [good.run]
+    assert not await world.client.hexists(world.keys.runs, bad.run)
+    assert await world.client.hget(world.keys.poison, bad.run) == raw
+
+
+@pytest.mark.parametrize("raw", [*GARBAGE, None, b"body"])
+async def test_fetch_gives_the_other_runs_where_one_jobs_definition_is_bad(world: World, raw: bytes | None) -> None:
+    bad, good = await world.queued("a"), await world.queued("b")
+    if raw is None:
+        await world.client.hdel(world.keys.jobs(bad.p), bad.id)
+    else:
+        value = bad.record.head.pack().encode() + b"\nno msgpack" if raw == b"body" else raw
+        await world.client.hset(world.keys.jobs(bad.p), bad.id, value)
+    assert [r.run for r in (await world.fetch()).runs] == [good.run]
+
+
+async def test_fetch_needs_no_group_of_a_stream(world: World) -> None:
+    jobs = [await world.queued(n) for n in "abc"]
+    stream = world.keys.queue(jobs[0].record.head.lane)
+    await world.client.xgroup_destroy(stream, "workers")
+    given = [r.run for _ in range(3) for r in (await world.fetch(1)).runs]
+    assert sorted(given) == sorted(j.run for j in jobs)
+
+
+@pytest.mark.parametrize("member", ["", "x", "|", "run|", "run|lane", "run|a:b", "run|a:b:c:d", "|a:b:1"])
+async def test_release_sets_a_member_without_a_lane_aside(world: World, member: str) -> None:
+    job = await world.put("a")
+    await world.claim(job)
+    await world.client.zadd(world.keys.staged, {member: 1})
+    assert (await world.store.release(limit=10)).total == 1
+    after = await world.snapshot()
+    assert "staged" not in after
+    assert list(after["poison"]) == [member.encode()]
+    assert [r.run for r in (await world.fetch()).runs] == [job.run]
+
+
+@pytest.mark.parametrize("raw", GARBAGE)
+async def test_verbs_on_an_attempt_with_a_bad_record_answer_missing_and_do_the_rest(world: World, raw: bytes) -> None:
+    _, bad = await world.running("a")
+    _, good = await world.running("b")
+    await world.client.hset(world.keys.runs, bad.run, raw)
+    both = [(bad.run, bad.fence), (good.run, good.fence)]
+    assert (await world.store.renew(W, lease_ms=60_000, items=both)).tags == ["missing", "ok"]
+    items = [FinishItem(r, f, RunState.SUCCEEDED, 0, 0, "") for r, f in both]
+    assert (await world.store.cancel(bad.run)).tag == "missing"
+    await world.client.zadd(world.keys.leases, {bad.run: 1})
+    ((expired,), _) = await world.store.expired(after_ms=0, limit=10)
+    assert (expired.record, expired.job is not None) == (None, True)
+    assert await world.store.giveback(W, both[:1]) == ["missing"]
+    assert await world.store.finish(W, request=50, items=items) == ["missing", "ok"]
+    assert await world.store.reap([ReapItem(bad.run, bad.fence, "D", 0)], after_ms=0) == ["missing"]
+    assert await world.client.zcard(world.keys.leases) == 0
+
+
+@pytest.mark.parametrize("record", [*GARBAGE, b"1|Q|1|nolane|1|0|0||1|1|0|"])
+async def test_an_opening_sets_aside_what_cannot_be_staged_and_goes_on(world: World, record: bytes) -> None:
+    good = await world.queued("a")
+    await world.client.hset(world.keys.runs, "j_0000000000000:1", record)
+    await world.open(2)
+    assert (await world.store.release(limit=10)).total == 1
+    assert [r.run for r in (await world.fetch()).runs] == [good.run]
+    assert await world.client.hkeys(world.keys.poison) == [b"j_0000000000000:1"]
+
+
+@pytest.mark.parametrize("raw", GARBAGE)
+async def test_verbs_on_a_job_that_cannot_be_read_change_nothing(world: World, raw: bytes) -> None:
+    job = await world.put("a", kind="e")
+    await world.client.hset(world.keys.jobs(job.p), job.id, raw)
+    before = await world.snapshot()
+    s = world.store
+    assert [(await s.pause(job.id)).tag, (await s.remove(job.id)).tag] == ["missing"] * 2
+    assert (await s.resume(job.id, expect=1, due=1)).tag == "missing"
+    assert (await s.trigger(job.id, suffix="aaaa", repeat_key="k")).tag == "missing"
+    assert await s.misfire([MisfireItem(job.id, 1, job.due, None, None, 0, 0, 0, None)]) == ["stale"]
+    assert (await s.park(job.id, sv=1)).tag == "stale"
+    with pytest.raises(ResponseError):
+        await s.put([PutItem(job.id, 0, 1, job.record.pack()), PutItem(job.id, 0, 1, raw)], atomic=False)
+    assert await world.snapshot() == before
+
+
+KEYS = ["due", "heads", "jobs", "runs", "staged", "retries", "leases", "owners", "schedulers", "workers", "requests",
+        "finishes", "triggers", "poison", "fence", "journal", "definitions", "catchup", "ready", "virtual",
+        "queue", "body"]  # fmt: skip
+VERBS = ["put", "claim", "misfire", "release", "fetch", "finish", "giveback", "renew", "reap", "cancel", "cancel_queued",
+         "trigger", "pause", "remove", "park", "own"]  # fmt: skip
+
+
+async def call(world: World, verb: str, *, job: Job, late: Job, run: FetchedRun, queued: RunId) -> Any:
+    s = world.store
+    return await {
+        "put": lambda: s.put([PutItem(job.id, 1, 5, job.record.pack())], atomic=True),
+        "claim": lambda: world.claim(),
+        "misfire": lambda: s.misfire(
+            [MisfireItem(late.id, 1, late.due, late.due + 10**6, late.due, 1, 2, 2, late.due)]
+        ),
+        "release": lambda: s.release(limit=10),
+        "fetch": lambda: world.fetch(),
+        "finish": lambda: world.finish(run, RunState.RETRYING),
+        "giveback": lambda: s.giveback(W, [(run.run, run.fence)]),
+        "renew": lambda: s.renew(W, lease_ms=99_000, items=[(run.run, run.fence)]),
+        "reap": lambda: s.reap([ReapItem(run.run, run.fence, "T", 0)], after_ms=-(10**6)),
+        "cancel": lambda: s.cancel(run.run),
+        "cancel_queued": lambda: s.cancel(queued),
+        "trigger": lambda: s.trigger(job.id, suffix="aaaa", repeat_key="k"),
+        "pause": lambda: s.pause(job.id),
+        "remove": lambda: s.remove(job.id),
+        "park": lambda: s.park(job.id, sv=1),
+        "own": lambda: s.own("s", lease_ms=1000, take=[1]),
+    }[verb]()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_concern_it(
+    world: World, verb: str
+) -> None:
+    async def arrange() -> dict[str, Any]:
+        async for key in world.client.scan_iter(match=f"{world.keys.prefix}:*", count=1000):
+            await world.client.delete(key)
+        await world.open()
+        _, run = await world.running("r")
+        queued = await world.queued("q")
+        staged = await world.put("s")
+        await world.claim(staged)
+        job = await world.put("a", kind="e")
+        late = await world.put("l", kind="e", due_in=-100_000)
+        return {"job": job, "late": late, "run": run, "queued": queued.run}
+
+    for name in KEYS:
+        given = await arrange()
+        key = getattr(world.keys, name)
+        p = given["late" if verb == "misfire" else "job"].p
+        part = {"due": p, "jobs": p, "body": p, "ready": "default", "virtual": "default", "queue": "default:default:1"}
+        key = key(part[name]) if name in part else key
+        await world.client.delete(key)
+        await world.client.sadd(key, "wrong")
+        before = await world.snapshot()
+        try:
+            await call(world, verb, **given)
+        except (ResponseError, Unavailable):
+            assert await world.snapshot() == before, f"{verb} left a half where {name} is of a wrong type"
