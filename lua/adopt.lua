@@ -2,7 +2,7 @@
 -- MOVES   none -> RUNNING, QUEUED -> RUNNING, RETRYING -> RUNNING, RUNNING -> RUNNING
 -- KEYS    shard holders runs leases staged retries jobs workers journal
 -- ARGV    generation:text worker:text lease_ms:int queues:text items:[run:text attempt:int fence:text]
--- REPLY   ok now lease_end tag... (ok, stale_fence, missing) | closed
+-- REPLY   ok now lease_end tags:[tag]... (ok, stale_fence, missing) | closed
 -- COST    4 calls a run
 -- FLAGS   allow-oom
 --include key
@@ -57,4 +57,4 @@ variadic('ZREM', key('staged'), taken, 1)
 variadic('ZREM', key('retries'), taken, 1)
 redis.call('SREM', key('holders'), a_worker)
 redis.call('HSET', key('workers'), a_worker, at .. '|' .. a_queues)
-return {'ok', at, lease_end, unpack(tags)}
+return {'ok', at, lease_end, tags}

@@ -41,7 +41,7 @@ if before and string.match(before, '^(%S+)') == a_request then
 end
 -- Reads: which entries to take, and in what order teams pay for them.
 local picks, drains, ready_set, ready_gone, clocks = {}, {}, {}, {}, {}
-local left, visits, names = a_slots, a_visits, {}
+local left, visits, names, swept = a_slots, a_visits, {}, false
 for i = group_at, #ARGV do
   local queue = ARGV[i]
   names[#names + 1] = queue
@@ -110,6 +110,7 @@ for i = group_at, #ARGV do
         drains[#drains + 1] = {stream, entries[#entries][1], s[1][prio][1] == take, take}
       end
     end
+    if s[2] == 0 then swept = true end
     if s[2] == s[3] then
       ready_gone[#ready_gone + 1] = {queue, team, text(times[team])}
     elseif s[3] > 0 then
@@ -199,4 +200,5 @@ end
 for i = 1, #clocks do redis.call('HSET', key('virtual', clocks[i][1]), '', clocks[i][2]) end
 redis.call('HSET', key('workers'), a_worker, at .. '|' .. table.concat(names, ','))
 redis.call('HSET', key('requests'), a_worker, a_request .. (#given > 0 and ' ' or '') .. table.concat(given, ' '))
-return {'ok', at, lease_end, (#picks > 0 and left == 0) and '1' or (#picks > #given and '1' or '0'), replies}
+local more = (#picks > 0 and left == 0) or #picks > #given or swept
+return {'ok', at, lease_end, more and '1' or '0', replies}

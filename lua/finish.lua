@@ -4,7 +4,7 @@
 -- KEYS    shard runs leases retries jobs body due finishes journal signals
 -- ARGV    generation:text worker:text request:text items:[run:text fence:text outcome:text delay_ms:int started_at:text error:text]
 --         outcome: S, T (retry after delay_ms), D or C.
--- REPLY   ok now tag... (ok, already, stale_fence, missing) | closed | reopened generation
+-- REPLY   ok now tags:[tag]... (ok, already, stale_fence, missing) | closed | reopened generation
 -- COST    variadic over the runs; 3 calls more for the last run of a job
 -- FLAGS   allow-oom
 --include guard
@@ -68,4 +68,4 @@ variadic('ZADD', key('retries'), retries, 2)
 complete_write(done)
 redis.call('HSET', key('finishes'), a_worker, a_request)
 if earliest then signal_due(earliest) end
-return {'ok', at, unpack(tags)}
+return {'ok', at, tags}

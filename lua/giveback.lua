@@ -2,7 +2,7 @@
 -- MOVES   RUNNING -> QUEUED, RUNNING -> RETRYING
 -- KEYS    shard runs leases q ready virtual journal signals
 -- ARGV    generation:text worker:text items:[run:text fence:text]
--- REPLY   ok now tag... (ok, stale_fence, missing) | closed | reopened generation
+-- REPLY   ok now tags:[tag]... (ok, stale_fence, missing) | closed | reopened generation
 -- COST    1 XADD a run; variadic otherwise
 -- FLAGS   allow-oom
 --include guard
@@ -44,4 +44,4 @@ journal('journal', marker.generation, events)
 variadic('HSET', key('runs'), records, 2)
 variadic('ZREM', key('leases'), ended, 1)
 enqueue(lanes)
-return {'ok', at, unpack(tags)}
+return {'ok', at, tags}

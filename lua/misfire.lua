@@ -5,7 +5,7 @@
 -- ARGV    generation:text items:[job:text sv:int due:text next:text run_at:text first:text last:text count:int to:text]
 --         next '': none follows. run_at: the occurrence to run, '' for none. first, last, count: those skipped.
 --         to: end of the catch-up range that starts at due, '' for none.
--- REPLY   ok now tag... (ok, stale) | closed | reopened generation
+-- REPLY   ok now tags:[tag]... (ok, stale) | closed | reopened generation
 -- COST    8 calls an item
 --include guard
 --include now_ms
@@ -65,4 +65,4 @@ for i = 1, #writes do
   if w[4] then job_write(w[1], w[2], w[4]) end
   due_set(w[1], w[2], w[3])
 end
-return {'ok', at, unpack(tags)}
+return {'ok', at, tags}

@@ -4,7 +4,7 @@
 -- ARGV    generation:text atomic:int items:[job:text expect:int due:text value:text]
 --         expect 0: no such job yet; else its present version. due '': none; 'keep': as it is, for a job
 --         still in the state that value says.
--- REPLY   ok now journal_id tag... (ok, exists, conflict, deleted, missing) | refused now tag... | closed | reopened generation
+-- REPLY   ok now journal_id tag... (ok, exists, conflict, deleted, missing) | refused now tags:[tag]... | closed | reopened generation
 -- COST    5 calls an item
 --include guard
 --include now_ms
@@ -48,11 +48,11 @@ for i = group_at, #ARGV, group_width do
     bad = true
   end
 end
-if bad and a_atomic == 1 then return {'refused', text(now), unpack(tags)} end
+if bad and a_atomic == 1 then return {'refused', text(now), tags} end
 local id = journal('definitions', marker.generation, events) or ''
 for i = 1, #writes do
   local w = writes[i]
   job_write(w[1], w[2], w[3])
   if w[4] ~= 'keep' then due_set(w[1], w[2], w[4]) end
 end
-return {'ok', text(now), id, unpack(tags)}
+return {'ok', text(now), id, tags}

@@ -4,7 +4,7 @@
 -- KEYS    shard holders runs leases retries jobs body due journal signals
 -- ARGV    generation:text after_ms:int items:[run:text fence:text outcome:text delay_ms:int]
 --         outcome: T (retry after delay_ms) or D.
--- REPLY   ok now tag... (ok, stale_fence, missing) | closed | reopened generation
+-- REPLY   ok now tags:[tag]... (ok, stale_fence, missing) | closed | reopened generation
 -- COST    2 calls a run; variadic otherwise
 -- FLAGS   allow-oom
 --include guard
@@ -63,4 +63,4 @@ variadic('ZREM', key('leases'), ended, 1)
 variadic('ZADD', key('retries'), retries, 2)
 complete_write(done)
 if earliest then signal_due(earliest) end
-return {'ok', at, unpack(tags)}
+return {'ok', at, tags}

@@ -2,7 +2,7 @@
 -- MOVES
 -- KEYS    shard runs leases workers
 -- ARGV    generation:text worker:text lease_ms:int items:[run:text fence:text]
--- REPLY   ok now lease_end tag... (ok, cancel, stale_fence, missing) | closed | reopened generation
+-- REPLY   ok now lease_end tags:[tag]... (ok, cancel, stale_fence, missing) | closed | reopened generation
 -- COST    1 call a run; variadic otherwise
 -- FLAGS   allow-oom
 --include guard
@@ -36,4 +36,4 @@ end
 variadic('ZADD', key('leases'), leases, 2)
 local seen = redis.call('HGET', key('workers'), a_worker)
 if seen then redis.call('HSET', key('workers'), a_worker, text(now) .. (string.match(seen, '|.*$') or '|')) end
-return {'ok', text(now), lease_end, unpack(tags)}
+return {'ok', text(now), lease_end, tags}

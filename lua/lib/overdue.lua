@@ -1,5 +1,5 @@
 -- Puts on record, as skipped for `reason`, the occurrences that are due and not yet claimed when a change withdraws them.
--- Of a calendar that does not reach, only the first can be counted.
+-- Where the calendar does not reach, the range goes up to now and its count is a lower bound.
 --include key
 --include text
 local function overdue(events, job, partition, head, now, reason)
@@ -13,7 +13,10 @@ local function overdue(events, job, partition, head, now, reason)
   elseif head.kind == 'c' then
     local cal = key('calendar', head.arg)
     local from = tonumber(redis.call('ZSCORE', cal, 'from') or 'inf')
-    if from <= due then
+    local high = redis.call('ZRANGE', cal, -1, -1, 'WITHSCORES')
+    last = now
+    if from <= due and tonumber(high[2]) > now then
+      last = due
       count = count + redis.call('ZCOUNT', cal, '(' .. text(due), text(now))
       local latest = redis.call('ZRANGE', cal, text(now), '(' .. text(due), 'BYSCORE', 'REV', 'LIMIT', 0, 1)
       if latest[1] and tonumber(latest[1]) then last = tonumber(latest[1]) end

@@ -126,7 +126,10 @@ class JobEvent(NamedTuple):
 
 
 class SkipEvent(NamedTuple):
-    """total occurrences in first..last (ms, both included) made no run, for `reason`."""
+    """total occurrences in first..last (ms, both included) made no run, for `reason`.
+
+    Where they could not be counted (a change withdrew them before they were computed) total is a lower bound.
+    """
 
     job: str
     first: int

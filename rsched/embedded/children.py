@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +15,11 @@ from rsched.embedded.process import die_with_parent
 
 
 def spawn(argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Call from the main thread. SIGKILL at our death: a worker would otherwise drain against servers that are gone."""
+    """Call from the main thread, whose end is the child's.
+
+    By SIGKILL: the servers end at the same moment, so that there is nothing a drain could be told to, and a function
+    in a thread could hold a polite end up for ever.
+    """
     with log.open("ab") as target:
         return subprocess.Popen(
             list(argv),
@@ -32,6 +37,22 @@ def sweep(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process, of whatever user, that has not ended."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    if sys.platform != "linux":
+        return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def write_private(path: Path, text: str) -> None:

@@ -40,8 +40,10 @@ def find_binaries() -> Path:
 class PostgresServer:
     """start() makes the cluster where there is none, and blocks until it takes connections."""
 
-    def __init__(self, folder: Path, *, log: Path, clock: Clock, port: int | None = None) -> None:
-        self._folder, self._log, self._clock = folder, log, clock
+    def __init__(
+        self, folder: Path, *, log: Path, clock: Clock, port: int | None = None, inherit: tuple[int, ...] = ()
+    ) -> None:
+        self._folder, self._log, self._clock, self._inherit = folder, log, clock, inherit
         self._data = folder / "data"
         self.port = port or free_port()
         self.child: subprocess.Popen[bytes] | None = None
@@ -78,6 +80,7 @@ class PostgresServer:
             stdout=log,  # type: ignore[call-overload]
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=self._inherit,
             cwd="/",
             preexec_fn=preexec,
             **identity.options,

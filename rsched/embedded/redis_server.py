@@ -49,8 +49,10 @@ def find_server() -> Path:
 class RedisServer:
     """start() blocks until it answers. Whoever holds the folder's lock may start one on it: the server itself has none."""
 
-    def __init__(self, folder: Path, *, log: Path, clock: Clock, port: int | None = None) -> None:
-        self._folder, self._log, self._clock = folder, log, clock
+    def __init__(
+        self, folder: Path, *, log: Path, clock: Clock, port: int | None = None, inherit: tuple[int, ...] = ()
+    ) -> None:
+        self._folder, self._log, self._clock, self._inherit = folder, log, clock, inherit
         self.port = port or free_port()
         self.child: subprocess.Popen[bytes] | None = None
 
@@ -78,6 +80,7 @@ class RedisServer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            pass_fds=self._inherit,
             preexec_fn=die_with_parent(signal.SIGTERM),
         )
         wait_until(self._answers, child=self.child, name="Redis", log=self._log, clock=self._clock)

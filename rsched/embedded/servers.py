@@ -15,8 +15,8 @@ from rsched.runtime.clock import Clock
 
 
 @contextmanager
-def folder_lock(folder: Path) -> Iterator[None]:
-    """Holds the data folder for this process. Misconfigured where another one has it."""
+def folder_lock(folder: Path) -> Iterator[int]:
+    """Holds the data folder for this process, and for servers that inherit the handle. Misconfigured where it is held."""
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -29,7 +29,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
             ) from None
         os.ftruncate(handle, 0)
         os.write(handle, str(os.getpid()).encode())
-        yield
+        yield handle
     finally:
         os.close(handle)
 
@@ -37,13 +37,23 @@ def folder_lock(folder: Path) -> Iterator[None]:
 class Servers:
     """start() blocks until both answer; take the folder's lock before. Call both from the main thread."""
 
-    def __init__(self, folder: Path, *, redis_url: str | None, database_url: str | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        redis_url: str | None,
+        database_url: str | None,
+        clock: Clock,
+        inherit: tuple[int, ...] = (),
+    ) -> None:
+        """inherit: handles that both servers keep open; with the lock's, the folder is held until both have ended."""
         logs = folder / "logs"
         self._given = (redis_url, database_url)
-        self.redis = None if redis_url else RedisServer(folder / "redis", log=logs / "redis.log", clock=clock)
-        self.postgres = (
-            None if database_url else PostgresServer(folder / "postgres", log=logs / "postgres.log", clock=clock)
-        )
+        self.redis, self.postgres = None, None
+        if not redis_url:
+            self.redis = RedisServer(folder / "redis", log=logs / "redis.log", clock=clock, inherit=inherit)
+        if not database_url:
+            self.postgres = PostgresServer(folder / "postgres", log=logs / "postgres.log", clock=clock, inherit=inherit)
 
     def start(self) -> None:
         try:

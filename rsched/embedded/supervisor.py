@@ -17,22 +17,25 @@ from rsched.embedded.table import Entry
 from rsched.runtime.clock import Clock
 
 _LOOK_MS = 50
-_FIRST_BACKOFF_MS = 200
+_FIRST_BACKOFF_MS = 500
 _LAST_BACKOFF_MS = 10_000
 _STEADY_MS = 30_000
-# Together under the 10 s that a stop may take; a worker drains for 8 s unless told less.
-_DRAIN_MS, _STOP_MS = 8_300, 700
+# Together under the 10 s that a stop may take; `rsched up` lets its workers drain for 7 s.
+_DRAIN_MS, _STOP_MS, _SERVERS_MS = 7_600, 700, 1_000
+
+Process = subprocess.Popen[bytes]
 
 
 class Server(Protocol):
-    child: subprocess.Popen[bytes] | None
+    """start() blocks until it answers, on the same port as before."""
+
+    child: Process | None
 
     def start(self) -> None: ...
-    def stop(self) -> None: ...
 
 
 class Supervisor:
-    """say: takes one line for the person who watches."""
+    """say: takes one line for the person who watches. facts: what processes.json says beside the processes."""
 
     def __init__(
         self,
@@ -49,110 +52,92 @@ class Supervisor:
         self._entries = {e.name: e for e in entries}
         self._servers, self._env, self._folder, self._facts = dict(servers), dict(env), folder, dict(facts)
         self._restart, self._clock, self._say = restart, clock, say
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._since: dict[str, int] = {}
+        self._running: dict[str, Process] = {}
+        self._since = dict.fromkeys(servers, clock.boot_ms())
         self._failures: dict[str, int] = {}
         self._due: dict[str, int] = {}
-        self._given_up: set[str] = set()
-
-    async def run_first(self, entry: Entry, stop: anyio.Event) -> None:
-        """Runs it to its end. Unavailable when it fails, with the end of its log."""
-        process = self._spawn(entry)
-        try:
-            while process.poll() is None and not stop.is_set():
-                await self._clock.sleep(_LOOK_MS)
-        finally:
-            sweep(process)
-        if process.returncode != 0 and not stop.is_set():
-            tail = "\n".join(self._log(entry.name).read_text(errors="replace").splitlines()[-5:])
-            raise Unavailable(f"`{entry.name}` failed:\n{tail}\nall of it: {self._log(entry.name)}")
+        self._gone: set[str] = set()
 
     async def watch(self, stop: anyio.Event) -> None:
         """Starts everything and keeps it running until stop is set."""
-        for entry in self._entries.values():
-            self._start(entry)
-        self._publish()
+        self.publish()
+        for name in self._entries if not stop.is_set() else ():
+            self._start(name)
+        self.publish()
         while not stop.is_set():
             self._look()
             await self._clock.sleep(_LOOK_MS)
 
+    def publish(self) -> None:
+        """Says in processes.json what runs now."""
+        servers = {n: s.child for n, s in self._servers.items() if s.child is not None and s.child.poll() is None}
+        processes = [{"name": n, "pid": p.pid} for n, p in (self._running | servers).items()]
+        write_private(self._folder / "processes.json", json.dumps({**self._facts, "processes": processes}, indent=1))
+
     def _look(self) -> None:
         now = self._clock.boot_ms()
-        for name, server in self._servers.items():
-            process = server.child
-            if process is not None and process.poll() is not None and name not in self._due:
-                self._died(name, process.returncode, now)
-        for name, process in list(self._running.items()):
-            if process.poll() is not None:
+        children = {n: s.child for n, s in self._servers.items() if s.child is not None} | self._running
+        for name, process in children.items():
+            if process.poll() is not None and name not in self._due and name not in self._gone:
+                self._running.pop(name, None)
                 sweep(process)
-                del self._running[name]
                 self._died(name, process.returncode, now)
-        for name, due_at in list(self._due.items()):
-            if due_at <= now:
-                self._again(name, now)
+        for name in [n for n, due_at in self._due.items() if due_at <= now]:
+            del self._due[name]
+            self._again(name)
 
     def _died(self, name: str, code: int, now: int) -> None:
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         if not self._restart:
-            if name not in self._given_up:
-                self._given_up.add(name)
-                self._say(f"{name} ended ({how}); not started again")
-                self._publish()
-            return
-        if now - self._since.get(name, now) >= _STEADY_MS:
-            self._failures[name] = 0
-        failed = self._failures.get(name, 0)
-        self._failures[name] = failed + 1
-        delay = min(_FIRST_BACKOFF_MS * 2 ** min(failed, 10), _LAST_BACKOFF_MS)
-        self._due[name] = now + delay
-        self._say(f"{name} ended ({how}); starting it again in {delay / 1000:g} s; log: {self._log(name)}")
-
-    def _again(self, name: str, now: int) -> None:
-        del self._due[name]
-        entry = self._entries.get(name)
-        if entry is not None:
-            self._start(entry)
+            self._gone.add(name)
+            self._say(f"{name} ended with code {code}, and is not started again; its log: {self._log(name)}")
         else:
-            self._since[name] = now
-            try:
-                self._servers[name].start()
-            except (Misconfigured, Unavailable) as error:
-                # Its process is dead, so the next look counts the failure and waits longer.
-                self._say(f"{name}: {error}")
-                return
-        self._publish()
+            if now - self._since[name] >= _STEADY_MS:
+                self._failures[name] = 0
+            failed = self._failures.get(name, 0)
+            self._failures[name] = failed + 1
+            delay = min(_FIRST_BACKOFF_MS * 2 ** min(failed, 10), _LAST_BACKOFF_MS)
+            self._due[name] = now + delay
+            self._say(
+                f"{name} ended with code {code}, starting it again in {delay / 1000:g} s; its log: {self._log(name)}"
+            )
+        self.publish()
+
+    def _again(self, name: str) -> None:
+        try:
+            self._start(name)
+        except (Misconfigured, Unavailable) as error:
+            # A server that did not come up: its process is dead, so that the next look counts it and waits longer.
+            self._say(f"{name}: {error}")
+            return
+        self.publish()
         self._say(f"{name} is started again")
 
-    def _start(self, entry: Entry) -> None:
-        self._running[entry.name] = self._spawn(entry)
-        self._since[entry.name] = self._clock.boot_ms()
-
-    def _spawn(self, entry: Entry) -> subprocess.Popen[bytes]:
-        return spawn(entry.argv, log=self._log(entry.name), env=self._env)
+    def _start(self, name: str) -> None:
+        self._since[name] = self._clock.boot_ms()
+        if name in self._servers:
+            self._servers[name].start()
+        else:
+            self._running[name] = spawn(self._entries[name].argv, log=self._log(name), env=self._env)
 
     def _log(self, name: str) -> Path:
         return self._folder / "logs" / f"{name}.log"
 
-    def _publish(self) -> None:
-        processes = [{"name": n, "pid": p.pid} for n, p in self._running.items()]
-        for name, server in self._servers.items():
-            if server.child is not None and server.child.poll() is None:
-                processes.append({"name": name, "pid": server.child.pid})
-        write_private(self._folder / "processes.json", json.dumps({**self._facts, "processes": processes}, indent=1))
-
     async def stop(self) -> None:
-        """Workers drain first, then the rest ends, the servers last; what does not end in time is killed."""
-        first = [p for n, p in self._running.items() if self._entries[n].stop_first]
-        rest = [p for n, p in self._running.items() if not self._entries[n].stop_first]
-        await self._end(first, within_ms=_DRAIN_MS)
-        await self._end(rest, within_ms=_STOP_MS)
+        """Workers and the scheduler first, then who records and answers, the servers last; the slow ones are killed."""
+        first = [p for n, p in self._running.items() if self._entries[n].first]
+        rest = [p for n, p in self._running.items() if not self._entries[n].first]
+        servers = [s.child for s in self._servers.values() if s.child is not None]
+        await self._end(first, signal.SIGTERM, within_ms=_DRAIN_MS)
+        await self._end(rest, signal.SIGTERM, within_ms=_STOP_MS)
+        # Both servers take SIGINT for an end at once that keeps everything; SIGTERM lets Postgres wait for its clients.
+        await self._end(servers, signal.SIGINT, within_ms=_SERVERS_MS)
         self._running.clear()
         (self._folder / "processes.json").unlink(missing_ok=True)
 
-    async def _end(self, processes: Sequence[subprocess.Popen[bytes]], *, within_ms: int) -> None:
+    async def _end(self, processes: Sequence[Process], number: signal.Signals, *, within_ms: int) -> None:
         for process in processes:
             if process.poll() is None:
-                process.terminate()
+                process.send_signal(number)
         until = self._clock.boot_ms() + within_ms
         while any(p.poll() is None for p in processes) and self._clock.boot_ms() < until:
             await self._clock.sleep(20)

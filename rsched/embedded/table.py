@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_COMMAND = (sys.executable, "-m", "rsched")  # what rsched.cli.main does
+_COMMAND = (sys.executable, "-m", "rsched")
+# Leaves time for the rest within the 10 s that a whole stop may take; a worker by itself drains for 8 s.
+_DRAIN_S = "7"
 
 
 class UpOptions(NamedTuple):
-    """exit_after in seconds; port of the API; restart: whether what dies is started again."""
+    """exit_after in seconds; port of the API, 0 for any; restart: whether what dies is started again."""
 
     port: int = 8080
     data_dir: str = "./.rsched"
@@ -19,37 +20,30 @@ class UpOptions(NamedTuple):
     app: str | None = None
     exit_after: float | None = None
     demo: bool = False
-    restart: bool = os.environ.get("RSCHED_UP_RESTART", "1") != "0"
+    restart: bool = True
 
 
 class Entry(NamedTuple):
-    """One process. stop_first: it drains before the others are stopped."""
+    """One process. first: it is asked to stop before the others, which it needs until its end."""
 
     name: str
     argv: tuple[str, ...]
-    stop_first: bool = False
+    first: bool = False
 
 
-class Table(NamedTuple):
-    """first runs once, to its end, before all else; None: nothing to do first."""
-
-    first: Entry | None
-    entries: tuple[Entry, ...]
-
-
-def process_table(options: UpOptions) -> Table:
+def process_table(options: UpOptions) -> tuple[Entry, ...]:
     entries = [
         Entry("api", (*_COMMAND, "api")),
-        Entry("scheduler", (*_COMMAND, "scheduler")),
+        Entry("scheduler", (*_COMMAND, "scheduler"), first=True),
         Entry("recorder", (*_COMMAND, "recorder")),
     ]
     app = ("--app", options.app) if options.app else ()
     for n in range(1, options.workers + 1):
-        entries.append(Entry(f"worker-{n}", (*_COMMAND, "worker", *app), stop_first=True))
+        entries.append(Entry(f"worker-{n}", (*_COMMAND, "worker", *app), first=True))
     if options.demo:
         demo = ("worker", "--app", "rsched.embedded.demo_app:worker", "--queue", "demo")
-        entries.append(Entry("worker-demo", (*_COMMAND, *demo), stop_first=True))
-    return Table(Entry("migrate", (*_COMMAND, "migrate")), tuple(entries))
+        entries.append(Entry("worker-demo", (*_COMMAND, *demo), first=True))
+    return tuple(entries)
 
 
 def child_env(base: Mapping[str, str], *, redis_url: str, postgres_url: str, port: int) -> dict[str, str]:
@@ -60,4 +54,5 @@ def child_env(base: Mapping[str, str], *, redis_url: str, postgres_url: str, por
         "RSCHED_API_PORT": str(port),
     }
     # RSCHED_UP_* is about the supervisor; the processes refuse variables that they do not know.
-    return {k: v for k, v in base.items() if not k.startswith("RSCHED_UP_")} | own
+    theirs = {k: v for k, v in base.items() if not k.startswith("RSCHED_UP_")}
+    return {"RSCHED_WORKER_DRAIN_S": _DRAIN_S} | theirs | own

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TextIO
 
 import anyio
 from rich.console import Console
 
+from rsched.client import AsyncClient
 from rsched.core.errors import Misconfigured
-from rsched.embedded.children import port_taken
+from rsched.embedded.children import alive, port_taken
 from rsched.embedded.demo import run_demo
 from rsched.embedded.process import free_port
 from rsched.embedded.servers import Servers, folder_lock
 from rsched.embedded.supervisor import Server, Supervisor
-from rsched.embedded.table import Table, UpOptions, child_env, process_table
+from rsched.embedded.table import Entry, UpOptions, child_env, process_table
 from rsched.ledger.databases import ensure_database
+from rsched.ledger.migrate import migrate
 from rsched.runtime.clock import Clock
 
 __all__ = ["UpOptions", "run_up"]
+
+_HOST = "127.0.0.1"
+# The servers of one that was killed with -9 hold the folder until they have ended.
+_LEFTOVERS_MS = 10_000
 
 
 async def run_up(
@@ -29,72 +37,123 @@ async def run_up(
     stop: anyio.Event,
     *,
     clock: Clock,
+    env: Mapping[str, str] = os.environ,
     out: TextIO | None = None,
-    table: Callable[[UpOptions], Table] = process_table,
+    table: Callable[[UpOptions], Sequence[Entry]] = process_table,
 ) -> None:
-    """Runs until stop is set or exit_after is over. Misconfigured when it cannot, with the mend; Unavailable."""
+    """Runs until stop is set or exit_after is over. Call from the main thread. Misconfigured with the mend; Unavailable."""
     console = Console(file=out or sys.stdout, highlight=False, soft_wrap=True)
     folder = _folder(options)
-
-    with folder_lock(folder):
-        if options.port and port_taken("127.0.0.1", options.port):
-            raise Misconfigured(f"port {options.port} is taken; stop what listens there, or choose another --port")
-        options = options._replace(port=options.port or free_port())
-        await _run(options, stop, folder=folder, clock=clock, console=console, table=table(options))
+    with ExitStack() as stack:
+        lock = await _hold(folder, stack, clock=clock)
+        if options.port and port_taken(_HOST, options.port):
+            raise Misconfigured(
+                f"port {options.port} of {_HOST} is taken; stop what listens there, or choose another with --port"
+            )
+        (folder / "processes.json").unlink(missing_ok=True)
+        options = options._replace(
+            port=options.port or free_port(), restart=options.restart and env.get("RSCHED_UP_RESTART") != "0"
+        )
+        servers = Servers(
+            folder,
+            redis_url=env.get("RSCHED_REDIS_URL"),
+            database_url=env.get("RSCHED_DATABASE_URL"),
+            clock=clock,
+            inherit=(lock,),
+        )
+        stack.callback(servers.stop)
+        servers.start()
+        await ensure_database(servers.database_url)
+        await migrate(servers.database_url)
+        api = f"http://{_HOST}:{options.port}"
+        both: dict[str, Server | None] = {"redis": servers.redis, "postgres": servers.postgres}
+        supervisor = Supervisor(
+            table(options),
+            servers={name: server for name, server in both.items() if server is not None},
+            env=child_env(env, redis_url=servers.redis_url, postgres_url=servers.database_url, port=options.port),
+            folder=folder,
+            facts={"api": api, "redis_url": servers.redis_url, "postgres_url": servers.database_url},
+            restart=options.restart,
+            clock=clock,
+            say=lambda line: _say(console, line, style="yellow"),
+        )
+        await _run(supervisor, stop, options=options, api=api, folder=folder, console=console, clock=clock)
 
 
 async def _run(
-    options: UpOptions, stop: anyio.Event, *, folder: Path, clock: Clock, console: Console, table: Table
+    supervisor: Supervisor,
+    stop: anyio.Event,
+    *,
+    options: UpOptions,
+    api: str,
+    folder: Path,
+    console: Console,
+    clock: Clock,
 ) -> None:
-    servers = Servers(
-        folder,
-        redis_url=os.environ.get("RSCHED_REDIS_URL"),
-        database_url=os.environ.get("RSCHED_DATABASE_URL"),
-        clock=clock,
-    )
-    try:
-        servers.start()
-        redis_url, postgres_url = servers.redis_url, servers.database_url
-        await ensure_database(postgres_url)
-        both: dict[str, Server | None] = {"redis": servers.redis, "postgres": servers.postgres}
-        api = f"http://127.0.0.1:{options.port}"
-        supervisor = Supervisor(
-            table.entries,
-            servers={name: server for name, server in both.items() if server is not None},
-            env=child_env(os.environ, redis_url=redis_url, postgres_url=postgres_url, port=options.port),
-            folder=folder,
-            facts={"api": api, "redis_url": redis_url, "postgres_url": postgres_url},
-            restart=options.restart,
-            clock=clock,
-            say=lambda line: console.print(line, style="yellow", markup=False),
-        )
-        if table.first is not None:
-            await supervisor.run_first(table.first, stop)
-        if stop.is_set():
-            return
-        console.print(f"rsched runs at [bold]{api}[/bold]; data and logs in {folder}")
+    async def ready() -> None:
+        async with AsyncClient(api, timeout_s=2, retry_for_s=0, clock=clock) as client:
+            while not await client.ready():
+                await clock.sleep(100)
+        _say(console, f"rsched is ready at {api}; data and logs are in {folder}; Ctrl-C stops it", style="bold")
+        if options.demo:
+            await run_demo(api, folder=folder, console=console, clock=clock)
+
+    async def end() -> None:
+        await clock.sleep((options.exit_after or 0) * 1000)
+        stop.set()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ready)
+        if options.exit_after is not None:
+            group.start_soon(end)
         try:
-            async with anyio.create_task_group() as group:
-                if options.exit_after is not None:
-                    group.start_soon(_set_after, stop, options.exit_after * 1000, clock)
-                if options.demo:
-                    group.start_soon(run_demo, api, console, clock)
-                await supervisor.watch(stop)
-                group.cancel_scope.cancel()
+            await supervisor.watch(stop)
         finally:
+            # Whatever ended us, nothing may be left behind; it is bounded by itself. The demo's target answers meanwhile,
+            # so that the last runs succeed.
             with anyio.CancelScope(shield=True):
-                console.print("stopping")
+                _say(console, "stopping")
                 await supervisor.stop()
-    finally:
-        servers.stop()
-
-
-async def _set_after(stop: anyio.Event, ms: float, clock: Clock) -> None:
-    await clock.sleep(ms)
-    stop.set()
+                _say(console, "stopped")
+            group.cancel_scope.cancel()
 
 
 def _folder(options: UpOptions) -> Path:
-    folder = Path(options.data_dir).resolve()
-    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    folder = Path(options.data_dir).expanduser().resolve()
+    try:
+        (folder / "logs").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Misconfigured(f"{folder}: {error.strerror}; choose another with --data-dir") from None
     return folder
+
+
+async def _hold(folder: Path, stack: ExitStack, *, clock: Clock) -> int:
+    """The folder's lock, once the servers of one that was killed have ended. Misconfigured where one is running."""
+    until = clock.boot_ms() + _LEFTOVERS_MS
+    while True:
+        try:
+            return stack.enter_context(folder_lock(folder))
+        except Misconfigured as error:
+            if _holder_lives(folder) or clock.boot_ms() > until:
+                raise Misconfigured(f"{error}{_its_api(folder)}") from None
+        await clock.sleep(50)
+
+
+def _holder_lives(folder: Path) -> bool:
+    try:
+        return alive(int((folder / "lock").read_text()))
+    except (OSError, ValueError):
+        return True
+
+
+def _its_api(folder: Path) -> str:
+    try:
+        return f"; its API is at {json.loads((folder / 'processes.json').read_text())['api']}"
+    except (OSError, ValueError, KeyError):
+        return ""
+
+
+def _say(console: Console, line: str, *, style: str | None = None) -> None:
+    # A reader of our output that is gone must not keep us from stopping what we started.
+    with suppress(OSError):
+        console.print(line, style=style, markup=False)

@@ -64,9 +64,9 @@ class JobVerbs(Base):
         group = [(i.job, i.expect, "" if i.due is None else i.due, i.value) for i in items]
         reply = await self._call("put", group, atomic=int(atomic))
         if reply[0] == "refused":
-            return PutReply(False, reply[1], None, tags(reply[2:]))
+            return PutReply(False, reply[1], None, tags(reply[2]))
         journal_id = reply[2].decode() or None
-        return PutReply(journal_id is not None, reply[1], journal_id, tags(reply[3:]))
+        return PutReply(journal_id is not None, reply[1], journal_id, tags(reply[3]))
 
     async def get_job(self, job: JobId) -> JobRecord | JobHead | None:
         """The job as Redis has it; its head alone where it was deleted (the tombstone)."""

@@ -36,7 +36,7 @@ class SyncRenewer:
             raise Unavailable(f"Redis is away: {error}") from error
         if reply[0] == b"closed":
             raise ShardClosed(f"shard {self._keys.shard} is not open on this server")
-        return RenewReply(int(reply[1]), int(reply[2]), [t.decode() for t in reply[3:]])
+        return RenewReply(int(reply[1]), int(reply[2]), [t.decode() for t in reply[3]])
 
     def close(self) -> None:
         self._client.close()

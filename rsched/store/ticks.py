@@ -159,7 +159,7 @@ class TickVerbs(Base):
             )
             for i in items
         ]
-        return tags((await self._call("misfire", group))[2:])
+        return tags((await self._call("misfire", group))[2])
 
     async def catchup(self, *, limit: int) -> list[CatchupRange]:
         """Ranges that may be paid out now."""
@@ -169,8 +169,11 @@ class TickVerbs(Base):
         )
         out = []
         for member, score in found:
-            job, start, end, sv, flags = member.decode().split("|")
-            out.append(CatchupRange(JobId(job), int(start), int(end), int(sv), flags, int(score)))
+            try:
+                job, start, end, sv, flags = member.decode().split("|")
+                out.append(CatchupRange(JobId(job), int(start), int(end), int(sv), flags, int(score)))
+            except ValueError:
+                continue  # no range of ours: it must not stop the others
         return out
 
     async def payout(
@@ -203,4 +206,4 @@ class TickVerbs(Base):
 
     async def reap(self, items: Sequence[ReapItem], *, after_ms: int) -> list[str]:
         """tags, one an item: ok, stale_fence, missing."""
-        return tags((await self._call("reap", items, after_ms=after_ms))[2:])
+        return tags((await self._call("reap", items, after_ms=after_ms))[2])

@@ -93,22 +93,22 @@ class WorkVerbs(Base):
     async def finish(self, worker: WorkerId, *, request: int, items: Sequence[FinishItem]) -> list[str]:
         """tags, one an item: ok, already (a repeat of this request), stale_fence, missing."""
         group = [(i.run, i.fence, i.outcome.code, i.delay_ms, i.started_at, i.error[:MAX_ERROR]) for i in items]
-        return tags((await self._call("finish", group, worker=worker, request=request))[2:])
+        return tags((await self._call("finish", group, worker=worker, request=request))[2])
 
     async def giveback(self, worker: WorkerId, items: Sequence[tuple[RunId, int]]) -> list[str]:
         """Runs (and fences) that were fetched and not started. tags: ok, stale_fence, missing."""
-        return tags((await self._call("giveback", items, worker=worker))[2:])
+        return tags((await self._call("giveback", items, worker=worker))[2])
 
     async def renew(self, worker: WorkerId, *, lease_ms: int, items: Sequence[tuple[RunId, int]]) -> RenewReply:
         reply = await self._call("renew", items, worker=worker, lease_ms=lease_ms)
-        return RenewReply(reply[1], int(reply[2]), tags(reply[3:]))
+        return RenewReply(reply[1], int(reply[2]), tags(reply[3]))
 
     async def adopt(
         self, worker: WorkerId, *, lease_ms: int, queues: Sequence[str], items: Sequence[tuple[RunId, int, int]]
     ) -> list[str]:
         """Presents (run, attempt, fence) held since before an opening. tags: ok, stale_fence, missing."""
         reply = await self._call("adopt", items, worker=worker, lease_ms=lease_ms, queues=",".join(queues))
-        return tags(reply[3:])
+        return tags(reply[3])
 
     async def leave(self, worker: WorkerId) -> None:
         """Forgets a worker that holds nothing any more."""

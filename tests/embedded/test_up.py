@@ -1,11 +1,11 @@
-"""`rsched up` with processes of no meaning: what it starts it keeps running, and ends."""
+"""`rsched up` as it is typed, with everything real: it starts, goes on, refuses a second one, and leaves nothing."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pwd
+import re
 import shutil
 import signal
 import subprocess
@@ -17,31 +17,16 @@ from typing import Any
 
 import pytest
 
+from rsched.client import Client
+from rsched.embedded.children import alive
 from rsched.embedded.process import free_port
 from rsched.runtime.clock import SystemClock
 
 _CLOCK = SystemClock()
-_PROGRAM = """
-import sys
-from rsched.core.errors import RschedError
-from rsched.embedded.table import Entry, Table
-from rsched.embedded.up import UpOptions, run_up
-from rsched.runtime.clock import SystemClock
-from rsched.runtime.service import run
-
-sleeper = (sys.executable, "-c", "import signal; signal.pause()")
-table = Table(Entry("first", (sys.executable, "-c", "print('once')")),
-              (Entry("api", sleeper), Entry("worker-1", sleeper, stop_first=True)))
-options = UpOptions(port=int(sys.argv[2]), data_dir=sys.argv[1])
-try:
-    run(lambda stop: run_up(options, stop, clock=SystemClock(), table=lambda _: table))
-except RschedError as error:
-    print(error)
-    sys.exit(1)
-"""
+_PROCESSES = {"api", "scheduler", "recorder", "worker-1", "redis", "postgres"}
 
 
-def until(condition: Callable[[], Any], *, within_ms: int = 20_000) -> Any:
+def until(condition: Callable[[], Any], *, within_ms: int = 30_000) -> Any:
     end = _CLOCK.boot_ms() + within_ms
     while not (found := condition()):
         assert _CLOCK.boot_ms() < end, "it did not happen in time"
@@ -50,17 +35,20 @@ def until(condition: Callable[[], Any], *, within_ms: int = 20_000) -> Any:
 
 
 class Up:
-    def __init__(self, folder: Path, **popen: Any) -> None:
+    """One `rsched up` with one worker; its output goes to a file beside the data folder."""
+
+    def __init__(self, folder: Path, *options: str, env: dict[str, str] | None = None, **popen: Any) -> None:
         self.folder, self.port = folder, free_port()
-        env = {k: v for k, v in os.environ.items() if not k.startswith("RSCHED_")}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(folder), str(self.port)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=env,
-            **popen,
-        )
+        self._output = folder.with_name(f"output-{self.port}")
+        given = {k: v for k, v in os.environ.items() if not k.startswith("RSCHED_")} | (env or {})
+        arguments = ["up", "--data-dir", str(folder), "--port", str(self.port), "--workers", "1", *options]
+        with self._output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "rsched", *arguments], stdout=output, stderr=output, env=given, **popen
+            )
+
+    def said(self) -> str:
+        return self._output.read_text()
 
     def pids(self) -> dict[str, int]:
         try:
@@ -69,87 +57,130 @@ class Up:
             return {}
         return {p["name"]: p["pid"] for p in found["processes"]}
 
-    def started(self) -> dict[str, int]:
-        def look() -> dict[str, int]:
-            assert self.process.poll() is None, self.process.communicate()
-            return self.pids()
+    def ready(self) -> dict[str, int]:
+        def look() -> bool:
+            assert self.process.poll() is None, self.said()
+            return "rsched is ready" in self.said()
 
-        return until(look)
+        until(look)
+        return self.pids()
 
-    def end(self) -> str:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.communicate(timeout=15)[0]
+    def client(self) -> Client:
+        return Client(f"http://127.0.0.1:{self.port}", retry_for_s=20)
 
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=12)
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
+def start() -> Iterator[Callable[..., Up]]:
+    """Starts one in a fresh folder of the test, whatever user it is for."""
     base = Path(tempfile.mkdtemp(prefix="rsched-"))
-    yield base / "data"
+    base.chmod(0o755)
+    all_: list[Up] = []
+
+    def begin(*options: str, **popen: Any) -> Up:
+        all_.append(Up(base / "data", *options, **popen))
+        return all_[-1]
+
+    yield begin
+    for up in all_:
+        up.end()
     shutil.rmtree(base, ignore_errors=True)
 
 
-@pytest.fixture
-def up(folder: Path) -> Iterator[Up]:
-    started = Up(folder)
-    yield started
-    if started.process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            started.end()
-    assert started.process.stdout is not None
-    started.process.stdout.close()
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-def test_no_process_is_left_behind(up: Up, number: int) -> None:
-    pids = up.started()
-    assert set(pids) == {"api", "worker-1", "redis", "postgres"}
+def test_no_process_is_left_behind(start: Callable[..., Up], number: int) -> None:
+    up = start()
+    pids = up.ready()
+    assert set(pids) == _PROCESSES
     up.process.send_signal(number)
     up.process.wait(timeout=10)
-    until(lambda: not any(alive(p) for p in pids.values()), within_ms=10_000)
+    until(lambda: not any(alive(p) for p in pids.values()), within_ms=0 if number != signal.SIGKILL else 10_000)
+    assert number == signal.SIGKILL or up.process.returncode == 0
 
 
-def test_it_starts_again_after_a_kill(up: Up, folder: Path) -> None:
-    up.started()
-    up.process.kill()
-    up.process.wait()
-    (folder / "processes.json").unlink()
-    again = Up(folder)
-    assert set(again.started()) == {"api", "worker-1", "redis", "postgres"}
-    again.end()
+def test_after_a_kill_it_goes_on_with_the_same_jobs_at_once(start: Callable[..., Up]) -> None:
+    first = start()
+    first.ready()
+    with first.client() as client:
+        job = client.create_job("nightly", cron="0 2 * * *", url="http://127.0.0.1:9/")
+    first.process.kill()
+    first.process.wait()
+    second = start()
+    second.ready()
+    with second.client() as client:
+        assert client.get_job("nightly").job_id == job.job_id
 
 
-@pytest.mark.parametrize("name", ["api", "redis", "postgres"])
-def test_what_dies_is_started_again_and_said_so(up: Up, name: str) -> None:
-    pid = up.started()[name]
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: up.pids().get(name) not in (None, pid))
-    said = up.end()
-    assert f"{name} ended (signal SIGKILL)" in said
-    assert f"{name} is started again" in said
+def test_what_dies_is_started_again_and_works(start: Callable[..., Up]) -> None:
+    up = start()
+    pids = up.ready()
+    for name in ("redis", "postgres", "recorder"):
+        os.kill(pids[name], signal.SIGKILL)
+    for name in ("redis", "postgres", "recorder"):
+        until(lambda name=name: up.pids().get(name, pids[name]) != pids[name])
+        assert f"{name} ended with code -9, starting it again in 0.5 s" in up.said()
+    with up.client() as client:
+        assert until(client.ready)
 
 
-def test_a_second_one_on_the_folder_says_so(up: Up, folder: Path) -> None:
-    up.started()
-    second = Up(folder)
-    said = second.process.communicate(timeout=10)[0]
-    assert second.process.returncode == 1
-    assert "is running on" in said
+def test_with_restart_off_what_dies_stays_away(start: Callable[..., Up]) -> None:
+    up = start(env={"RSCHED_UP_RESTART": "0"})
+    os.kill(up.ready()["scheduler"], signal.SIGKILL)
+    until(lambda: "scheduler ended with code -9, and is not started again" in up.said())
+    assert set(up.pids()) == _PROCESSES - {"scheduler"}
+
+
+def test_a_second_one_on_the_folder_says_where_the_first_is_and_ends(start: Callable[..., Up]) -> None:
+    first = start()
+    first.ready()
+    second = start()
+    assert second.process.wait(timeout=10) == 1
+    assert f"(pid {first.process.pid}) is running on" in second.said()
+    assert f"its API is at http://127.0.0.1:{first.port}" in second.said()
+    assert first.process.poll() is None
+
+
+def test_a_port_that_is_taken_is_said_with_the_mend(start: Callable[..., Up]) -> None:
+    first = start()
+    first.ready()
+    other = start("--port", str(first.port), "--data-dir", str(first.folder.with_name("other")))
+    assert other.process.wait(timeout=10) == 1
+    assert "is taken" in other.said()
+    assert "--port" in other.said()
+
+
+def test_the_demo_shows_its_runs_and_ends_by_itself(start: Callable[..., Up]) -> None:
+    first = start("--demo", "--exit-after", "20")
+    assert first.process.wait(timeout=40) == 0, first.said()
+    said = first.said()
+    for name in ("demo-once", "demo-delayed", "demo-every-5s", "demo-function"):
+        assert re.search(rf"^\d\d:\d\d:\d\d\.\d\d\d  {name} +started +\d+ ms late$", said, re.M), said
+        assert re.search(rf"{name} +succeeded +took \d+ ms$", said, re.M), said
+    assert re.search(r"demo-delayed +failed +HTTP 500", said), said
+    assert f"The API is at http://127.0.0.1:{first.port}" in said
+    again = start("--demo")
+    again.ready()
+    until(lambda: all(re.search(rf"{name} +succeeded", again.said()) for name in ("demo-once", "demo-delayed")))
+    with again.client() as client:
+        assert len(list(client.list_jobs())) == 5
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_another_user_runs_it_too(folder: Path) -> None:
+def test_another_user_runs_it_too(start: Callable[..., Up]) -> None:
     nobody = pwd.getpwnam("nobody")
     interpreter = Path(sys.executable).resolve()
     if not all(p.stat().st_mode & 1 for p in (*interpreter.parents, *Path(__file__).parents)):
         pytest.skip("that user cannot enter the folders of this interpreter")
-    os.chown(folder.parent, nobody.pw_uid, nobody.pw_gid)
-    other = Up(folder, user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
-    assert set(other.started()) == {"api", "worker-1", "redis", "postgres"}
-    other.end()
+    folder = Path(tempfile.mkdtemp(prefix="rsched-"))
+    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    up = start("--data-dir", str(folder), user=nobody.pw_uid, group=nobody.pw_gid, extra_groups=[])
+    up.folder = folder
+    try:
+        assert set(up.ready()) == _PROCESSES
+        up.end()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
