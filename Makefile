@@ -22,7 +22,8 @@ run: setup
 	@exec .venv/bin/rsched up --demo $(ARGS)
 
 test: setup
-	$(PY) -m pytest -n 2 $(ARGS)
+	$(PY) -m pytest -n 2 -m 'not faults' $(ARGS)
+	$(PY) -m pytest -m faults $(ARGS)
 
 check: setup
 	.venv/bin/ruff check .

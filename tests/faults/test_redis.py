@@ -1,0 +1,62 @@
+"""Redis killed with -9 in the middle and started again on the same folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults.harness import RUNS, Run, drive, fault_run
+
+pytestmark = pytest.mark.faults
+
+
+async def restart_redis(run: Run, *, away_ms: float) -> None:
+    redis = run.w.servers.redis
+    assert redis is not None
+    redis.kill()
+    await run.w.clock.sleep(away_ms)
+    redis.start()
+
+
+@pytest.mark.parametrize("function", ["brief", "steady"])
+def test_a_killed_redis_that_comes_back_loses_and_doubles_nothing(function: str) -> None:
+    async def scenario() -> None:
+        async with fault_run() as run:
+            await run.put_spread(RUNS, function=function)
+            await run.until_started(0.3)
+            await restart_redis(run, away_ms=300)
+            await run.until_settled()
+            await run.verdict()
+
+    drive(scenario)
+
+
+def test_a_redis_that_is_killed_twice_loses_and_doubles_nothing() -> None:
+    async def scenario() -> None:
+        async with fault_run() as run:
+            await run.put_spread(RUNS)
+            for part in (0.2, 0.5):
+                await run.until_started(part)
+                await restart_redis(run, away_ms=100)
+            await run.until_settled()
+            await run.verdict()
+
+    drive(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a_worker_that_dies_while_redis_is_away_delays_its_runs_and_loses_none() -> None:
+    async def scenario() -> None:
+        async with fault_run() as run:
+            await run.put_spread(RUNS, function="steady")
+            await run.until_started(0.3)
+            redis = run.w.servers.redis
+            assert redis is not None
+            redis.kill()
+            run.kill("worker-1")
+            redis.start()
+            # What it may still be at work on is held for one full lease.
+            await run.until_settled(within_s=100)
+            await run.verdict()
+
+    drive(scenario)
