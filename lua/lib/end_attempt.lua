@@ -1,0 +1,24 @@
+-- Collects the end of a running attempt at `run` (its record r): the event, and what changes with the outcome S, T (retry
+-- after `delay` ms), D or C. Whoever asked for a cancel gets it unless the attempt succeeded.
+--include text
+--include run_pack
+local function end_attempt(out, run, r, outcome, now, delay, detail)
+  if outcome ~= 'S' and string.find(r.flags, 'X', 1, true) then outcome = 'C' end
+  r.rev, r.state = r.rev + 1, outcome
+  local e, s, t = out.events, out.records, out.retries
+  out.ended[#out.ended + 1] = run
+  e[#e + 1] = 'r'
+  e[#e + 1] = run .. '\n' .. run_pack(r) .. '\n' .. text(now) .. '\n' .. detail
+  if outcome == 'T' then
+    -- Journalled with the instant that the ended attempt was due, kept with that of the next one.
+    r.due = text(now + delay)
+    s[#s + 1] = run
+    s[#s + 1] = run_pack(r)
+    t[#t + 1] = r.due
+    t[#t + 1] = run .. '|' .. r.lane
+    if not out.earliest or now + delay < out.earliest then out.earliest = now + delay end
+  else
+    out.gone[#out.gone + 1] = run
+    if string.find(r.flags, 'L', 1, true) then out.last[#out.last + 1] = {string.sub(run, 1, 15), r.sv} end
+  end
+end
