@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 from tests.faults.harness import RUNS, drive, fault_run
@@ -49,6 +51,23 @@ def test_without_ownership_two_schedulers_still_double_nothing() -> None:
     async def scenario() -> None:
         async with fault_run(schedulers=2, env={"RSCHED_SCHEDULER_OWNERSHIP": "false"}) as run:
             await run.put_spread(RUNS)
+            await run.until_settled()
+            verdict = await run.verdict()
+            assert verdict.attempts == verdict.runs == RUNS
+
+    drive(scenario)
+
+
+def test_a_stopped_scheduler_that_wakes_up_after_its_lease_doubles_nothing() -> None:
+    async def scenario() -> None:
+        async with fault_run(schedulers=2) as run:
+            await run.put_spread(RUNS, spread_ms=8000)
+            await run.until_started(0.1)
+            run.fleet.signal("scheduler-1", signal.SIGSTOP)
+            await run.until_owned(1)
+            await run.until_started(0.7)
+            run.fleet.signal("scheduler-1", signal.SIGCONT)
+            await run.until_owned(2)
             await run.until_settled()
             verdict = await run.verdict()
             assert verdict.attempts == verdict.runs == RUNS

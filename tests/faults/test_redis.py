@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.faults.harness import RUNS, Run, drive, fault_run
@@ -57,6 +59,31 @@ def test_a_worker_that_dies_while_redis_is_away_delays_its_runs_and_loses_none()
             redis.start()
             # What it may still be at work on is held for one full lease.
             await run.until_settled(within_s=100)
+            await run.verdict()
+
+    drive(scenario)
+
+
+def cut_tail(folder: Path, *, part: float) -> None:
+    """Drops the end of the append-only file, as a crash of the machine may."""
+    file = max((folder / "redis" / "appendonlydir").glob("*.incr.aof"), key=lambda f: f.stat().st_size)
+    with file.open("r+b") as f:
+        f.truncate(int(file.stat().st_size * (1 - part)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(200)
+def test_a_redis_that_lost_its_last_writes_loses_and_overlaps_nothing() -> None:
+    async def scenario() -> None:
+        async with fault_run() as run:
+            await run.put_spread(RUNS, function="steady")
+            await run.until_started(0.4)
+            redis = run.w.servers.redis
+            assert redis is not None
+            redis.kill()
+            cut_tail(run.w.folder, part=0.3)
+            redis.start()
+            await run.until_settled(within_s=120)
             await run.verdict()
 
     drive(scenario)
