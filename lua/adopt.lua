@@ -56,5 +56,5 @@ variadic('ZADD', key('leases'), leases, 2)
 variadic('ZREM', key('staged'), taken, 1)
 variadic('ZREM', key('retries'), taken, 1)
 redis.call('SREM', key('holders'), a_worker)
-redis.call('HSET', key('workers'), a_worker, at .. '|' .. a_queues)
+redis.call('HSET', key('workers'), a_worker, at .. '|' .. a_queues .. '|' .. text(a_lease_ms))
 return {'ok', at, lease_end, tags}

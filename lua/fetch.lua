@@ -198,7 +198,7 @@ for i = 1, #ready_gone do
   redis.call('HSET', key('virtual', g[1]), g[2], g[3])
 end
 for i = 1, #clocks do redis.call('HSET', key('virtual', clocks[i][1]), '', clocks[i][2]) end
-redis.call('HSET', key('workers'), a_worker, at .. '|' .. table.concat(names, ','))
+redis.call('HSET', key('workers'), a_worker, at .. '|' .. table.concat(names, ',') .. '|' .. text(a_lease_ms))
 redis.call('HSET', key('requests'), a_worker, a_request .. (#given > 0 and ' ' or '') .. table.concat(given, ' '))
 local more = (#picks > 0 and left == 0) or #picks > #given or swept
 return {'ok', at, lease_end, more and '1' or '0', replies}

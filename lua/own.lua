@@ -4,7 +4,7 @@
 -- KEYS    shard schedulers owners
 -- ARGV    generation:text scheduler:text lease_ms:int items:[partition:int take:int]
 --         lease_ms 0: leave at once. take 1: take it, 0: give it up.
--- REPLY   ok now live:[scheduler]... taken:[partition epoch]... | closed | reopened generation
+-- REPLY   ok now live:[scheduler]... taken:[partition epoch]... next_end | closed | reopened generation
 -- COST    4 calls, 2 more for each partition that changes hands
 --include guard
 --include now_ms
@@ -28,9 +28,13 @@ if a_lease_ms > 0 then
 else
   redis.call('ZREM', key('schedulers'), a_scheduler)
 end
-local live = redis.call('ZRANGE', key('schedulers'), 0, -1)
-local alive = {}
-for i = 1, #live do alive[live[i]] = true end
+local ends = redis.call('ZRANGE', key('schedulers'), 0, -1, 'WITHSCORES')
+local live, alive, next_end = {}, {}, ''
+for i = 1, #ends, 2 do
+  live[#live + 1] = ends[i]
+  alive[ends[i]] = true
+  if next_end == '' and ends[i] ~= a_scheduler then next_end = ends[i + 1] end
+end
 local writes, taken = {}, {}
 local owners = fetch_all(key('owners'), wanted)
 for i = 1, #wanted do
@@ -55,4 +59,4 @@ for i = 1, #given do
   end
 end
 variadic('HSET', key('owners'), writes, 2)
-return {'ok', text(now), live, taken}
+return {'ok', text(now), live, taken, next_end}

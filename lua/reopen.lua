@@ -2,10 +2,11 @@
 -- MOVES
 -- KEYS    shard workers holders fence
 -- ARGV    generation:text fence:text seen_after_ms:int lost:int
---         fence: the floor, from Postgres. seen_after_ms: workers silent for longer are not waited for.
+--         fence: the floor, from Postgres. seen_after_ms: workers silent for longer, and for longer than their
+--         lease, are not waited for.
 --         lost 1: Redis may not know all workers, so that the hold has to last one full lease.
 -- REPLY   ok now fence | stale now generation
--- COST    6 calls
+-- COST    7 calls, 1 a worker
 --include key
 --include text
 --include server_ids
@@ -20,9 +21,16 @@ redis.call('HSET', KEYS[1], 'generation', a_generation, 'state', 'recovering', '
   'closed_at', text(now), 'hold_until', '0')
 redis.call('SET', key('fence'), text(fence))
 redis.call('DEL', key('holders'))
+local longest = 0
 if a_lost == 1 then redis.call('SADD', key('holders'), '') end
 for i = 1, #workers, 2 do
-  local seen = tonumber(string.match(workers[i + 1], '^(%d+)') or '0')
-  if seen > now - a_seen_after_ms then redis.call('SADD', key('holders'), workers[i]) end
+  local seen, lease = string.match(workers[i + 1], '^(%d+)|[^|]*|?(%d*)$')
+  lease = tonumber(lease or '') or 0
+  if seen and tonumber(seen) > now - math.max(a_seen_after_ms, lease) then
+    redis.call('SADD', key('holders'), workers[i])
+    longest = math.max(longest, lease)
+  end
 end
+-- How long the hold may last: the longest lease of those who may be at work; '' where that is not known.
+redis.call('HSET', KEYS[1], 'hold_ms', (longest > 0 and a_lost ~= 1) and text(longest) or '')
 return {'ok', text(now), text(fence)}

@@ -37,6 +37,14 @@ def handle_of(name: str | None, key: str | None) -> str:
     return key_handle(key if key is not None else secrets.token_hex(16))
 
 
+class NameTaken(Conflict):
+    """Another job of the team has the name; `job_id` says which."""
+
+    def __init__(self, field_error: FieldError, job_id: JobId) -> None:
+        super().__init__(errors=[field_error])
+        self.job_id = job_id
+
+
 async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
     """The job, recorded. Conflict where the name is taken, Invalid where the key was used for another request."""
     request_hash = records.body_hash(spec)
@@ -94,9 +102,8 @@ def _repeat(spec: JobSpec, key: str | None, request_hash: str, made: Made) -> Ma
         raise Conflict("another job has this id already; choose another name or key")
     if key is None or there.key != key_handle(key):
         mend = "choose another, or replace the job with PUT"
-        raise Conflict(
-            errors=[FieldError("name", f"{spec.name!r} is taken in team {spec.team} by {made.job_id}; {mend}")]
-        )
+        message = f"{spec.name!r} is taken in team {spec.team} by {made.job_id}; {mend}"
+        raise NameTaken(FieldError("name", message), made.job_id)
     if not records.is_created_by(there, request_hash):
         message = f"was used for another request, which made {made.job_id}; use a new key for a new job"
         raise Invalid(errors=[FieldError("Idempotency-Key", message)])

@@ -23,13 +23,13 @@ from rsched.core.states import JobState
 from rsched.core.validate import check_name, parse_job
 from rsched.store.jobs import PutItem, SkippedRange, VerbReply
 from rsched_api import find
-from rsched_api.create import create
+from rsched_api.create import Made, NameTaken, create
 from rsched_api.deps import Deps, deps_of, recorded, version_recorded, write
 from rsched_api.replace import replace
 from rsched_api.requests import body, idempotency_key, if_match, query
 from rsched_api.views import job_response
 
-_TRIES = 5
+_TRIES = 20
 
 
 async def post_job(request: Request) -> Response:
@@ -64,21 +64,32 @@ async def put_job(request: Request) -> Response:
             raise
         if version is not None:
             raise VersionConflict(f"there is no version {version}: {find.not_found(ref).detail}") from None
-        return await _put_new(deps, msgspec.structs.replace(spec, name=ref.name, team=ref.team or spec.team))
-    _same("team", owner.team, found.definition.team)
-    _same("name", owner.name, found.definition.name)
-    spec = msgspec.structs.replace(spec, name=found.definition.name, team=found.definition.team)
-    made = await replace(deps, found.job_id, spec, if_match=version)
-    return job_response(made.job_id, made.record, now=deps.store.now_ms())
+        job_id: JobId | None = None
+        name: str | None = ref.name
+        team = ref.team or spec.team
+    else:
+        job_id, name, team = found.job_id, found.definition.name, found.definition.team
+        _same("team", owner.team, team)
+        _same("name", owner.name, name)
+    spec = msgspec.structs.replace(spec, name=name, team=team)
+    made = await _put(deps, job_id, spec, version=version)
+    return job_response(made.job_id, made.record, now=deps.store.now_ms(), status=201 if made.created else 200)
 
 
-async def _put_new(deps: Deps, spec: JobSpec) -> Response:
-    try:
-        made = await create(deps, spec, None)
-    except Conflict:
-        # Created by another request in this very moment; that one can be replaced once it is recorded.
-        raise Unavailable("the name was taken a moment ago; try again") from None
-    return job_response(made.job_id, made.record, now=deps.store.now_ms(), status=201)
+async def _put(deps: Deps, job_id: JobId | None, spec: JobSpec, *, version: int | None) -> Made:
+    """Creates or replaces, whichever it takes while others create and delete the same name."""
+    for _ in range(_TRIES):
+        try:
+            if job_id is None:
+                return await create(deps, spec, None)
+            return await replace(deps, job_id, spec, if_match=version)
+        except NameTaken as taken:
+            job_id = taken.job_id
+        except NotFound:
+            if spec.name is None or version is not None:
+                raise
+            job_id = None
+    raise Unavailable("the name is being created and deleted at once; try again")
 
 
 def _same(field: str, given: str | msgspec.UnsetType | None, there: str | None) -> None:

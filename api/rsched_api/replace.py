@@ -19,7 +19,8 @@ from rsched_api import records
 from rsched_api.create import Made
 from rsched_api.deps import Deps, recorded, version_recorded, write
 
-_TRIES = 5
+# One of all who change a job at once gets through in each round.
+_TRIES = 50
 
 
 class _Present(NamedTuple):

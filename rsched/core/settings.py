@@ -73,7 +73,7 @@ class SchedulerSettings(Settings, frozen=True, kw_only=True):
     ] = True
     partition_lease_ms: Annotated[
         _Ms, Meta(description="The longest that a dead scheduler's partitions stand still")
-    ] = 3000
+    ] = 2500
     partition_renew_ms: Annotated[_Ms, Meta(description="A lease survives two lost renewals")] = 750
     lookahead_ms: Annotated[
         int, Meta(ge=0, le=60_000, description="Claimed this far ahead, so that the instant itself costs little")

@@ -59,11 +59,24 @@ def decode(raw: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
+        # The typed decoder tells of an unknown field even in a text that breaks off later.
+        if _broken(raw):
+            raise invalid("", "the body is no valid JSON; send one UTF-8 JSON object") from None
         raise Invalid(errors=[_field_error(str(error))]) from None
     except RecursionError:
         raise invalid("", f"is nested too deeply; keep to {MAX_DEPTH} levels") from None
     except ValueError as error:
         raise invalid("", f"the body is no valid JSON ({error}); send one UTF-8 JSON object") from None
+
+
+def _broken(raw: bytes) -> bool:
+    try:
+        msgspec.json.decode(raw)
+    except msgspec.ValidationError:
+        return False
+    except (ValueError, RecursionError):
+        return True
+    return False
 
 
 def parse_job(raw: bytes) -> JobSpec:

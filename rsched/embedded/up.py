@@ -24,6 +24,7 @@ from rsched.embedded.table import Entry, UpOptions, child_env, process_table
 from rsched.ledger.databases import ensure_database
 from rsched.ledger.migrate import migrate
 from rsched.runtime.clock import Clock
+from rsched.worker.app import load_app
 
 __all__ = ["UpOptions", "run_up"]
 
@@ -43,6 +44,9 @@ async def run_up(
 ) -> None:
     """Runs until stop is set or exit_after is over. Call from the main thread. Misconfigured with the mend; Unavailable."""
     console = Console(file=out or sys.stdout, highlight=False, soft_wrap=True)
+    if options.app is not None:
+        # Here rather than in workers alone, which would be started again and again.
+        load_app(options.app)
     folder = _folder(options)
     with ExitStack() as stack:
         lock = await _hold(folder, stack, clock=clock)

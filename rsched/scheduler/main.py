@@ -62,6 +62,12 @@ class ShardScheduler:
         poll = float(self._settings.poll_ms)
         return poll if instant is None else min(poll, max(1.0, instant - self._store.now_ms()))
 
+    def _own_idle(self) -> float:
+        renew = float(self._settings.partition_renew_ms)
+        end = self.ownership.next_end
+        # Looked at when another's lease ends, so that a dead one is followed at once.
+        return renew if end is None else min(renew, max(1.0, end + 1 - self._store.now_ms()))
+
     def _claim_idle(self) -> float:
         head = self.claimer.next_head
         return self._until(None if head is None else head - WITHIN_MS)
@@ -96,7 +102,7 @@ class ShardScheduler:
                 ("reap", self.reaper.step, Wake(), lambda: float(poll)),
             ]
             if self._settings.ownership:
-                loops.append(("own", self._own_step, self._own_wake, lambda: float(self._settings.partition_renew_ms)))
+                loops.append(("own", self._own_step, self._own_wake, self._own_idle))
             for name, step, wake, idle in loops:
                 group.start_soon(_loop, name, step, wake, idle, self._clock, self._log)
             group.start_soon(self._listen)

@@ -24,13 +24,17 @@ def fair_share(scheduler: str, live: Iterable[str]) -> frozenset[int]:
 
 
 class Ownership:
-    """`epochs`: the partitions held, with the epoch each claim has to present."""
+    """`epochs`: the partitions held, with the epoch each claim has to present.
+
+    `next_end`: when (Redis-clock ms) the first lease of another scheduler ends unless it is renewed.
+    """
 
     def __init__(self, store: Store, scheduler: str, *, lease_ms: int, log: logging.Logger) -> None:
         self._store, self._scheduler, self._lease_ms, self._log = store, scheduler, lease_ms, log
         self._live: tuple[str, ...] = ()
         self._share: frozenset[int] = frozenset()
         self.epochs: dict[int, int] = {}
+        self.next_end: int | None = None
 
     async def step(self) -> bool:
         """Renews the lease, takes what falls to this scheduler, gives up what no longer does. More: it just changed."""
@@ -40,6 +44,7 @@ class Ownership:
             del self.epochs[p]
         reply = await self._store.own(self._scheduler, lease_ms=self._lease_ms, take=take, give=give)
         self.epochs.update(reply.taken)
+        self.next_end = reply.next_end
         live = tuple(sorted(reply.live))
         if live == self._live:
             return False

@@ -88,6 +88,11 @@ class Base:
             return await command
         except (RedisConnectionError, RedisTimeoutError, OutOfMemoryError, ReadOnlyError, OSError) as error:
             raise translate(error if isinstance(error, RedisError) else RedisConnectionError(str(error))) from error
+        except RuntimeError as error:
+            # uvloop's word for a connection that the server closed between our connecting and our writing.
+            if "handler is closed" not in str(error):
+                raise
+            raise translate(RedisConnectionError(str(error))) from error
 
     async def _run(self, verb: str, argv: list[Value]) -> Reply:
         script = load(verb, shebang=self._shebang)

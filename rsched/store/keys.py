@@ -17,7 +17,7 @@ class Keys(NamedTuple):
 
     @property
     def marker(self) -> str:
-        """HASH generation, state, run_id, repl_id, closed_at, hold_until."""
+        """HASH generation, state, run_id, repl_id, closed_at, hold_ms, hold_until."""
         return self._key("shard")
 
     def due(self, partition: int) -> str:
@@ -90,7 +90,7 @@ class Keys(NamedTuple):
 
     @property
     def workers(self) -> str:
-        """HASH worker -> last fetch ms|queues."""
+        """HASH worker -> ms it was last heard of|queues|lease ms."""
         return self._key("workers")
 
     @property

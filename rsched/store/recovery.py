@@ -71,7 +71,7 @@ class RecoveryVerbs(Base):
         return int(reply[2])
 
     async def open_(self, *, hold_ms: int) -> None:
-        """Ends the opening. hold_ms: one full lease of the workers."""
+        """Ends the opening. hold_ms: a worker's lease, where Redis does not know theirs."""
         await self._call("open", hold_ms=hold_ms)
 
     async def restore_jobs(self, items: Sequence[tuple[JobId, int | None, bytes]]) -> int:

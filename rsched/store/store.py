@@ -15,6 +15,7 @@ from rsched.store.base import translate
 from rsched.store.jobs import JobVerbs
 from rsched.store.keys import Keys
 from rsched.store.recovery import RecoveryVerbs
+from rsched.store.scripts import load, verbs
 from rsched.store.ticks import TickVerbs
 from rsched.store.work import WorkVerbs
 
@@ -49,6 +50,9 @@ class Store(JobVerbs, TickVerbs, WorkVerbs, RecoveryVerbs):
 
     @classmethod
     def open(cls, url: str, *, prefix: str, shard: str, clock: Clock) -> Store:
+        # Now rather than at first use: files that a new release replaces meanwhile must not mix with ours.
+        for verb in verbs():
+            load(verb)
         return cls(connect(url), Keys(prefix, shard), clock)
 
     async def aclose(self) -> None:
@@ -64,7 +68,7 @@ class Store(JobVerbs, TickVerbs, WorkVerbs, RecoveryVerbs):
                 if message and message["type"] == "message":
                     kind, _, argument = message["data"].decode().partition(" ")
                     yield kind, argument
-        except (RedisError, OSError) as error:
+        except (RedisError, OSError, RuntimeError) as error:
             raise translate(error if isinstance(error, RedisError) else RedisError(str(error))) from error
         finally:
             await pubsub.aclose()  # type: ignore[no-untyped-call]

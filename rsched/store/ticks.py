@@ -13,10 +13,14 @@ T = TypeVar("T")
 
 
 class Ownership(NamedTuple):
-    """live: schedulers with a lease; taken: partition -> epoch of those asked for and had."""
+    """live: schedulers with a lease; taken: partition -> epoch of those asked for and had.
+
+    next_end: when (ms) the first lease of another one ends unless it is renewed, None without others.
+    """
 
     live: list[str]
     taken: dict[int, int]
+    next_end: int | None
 
 
 class CalendarNeed(NamedTuple):
@@ -110,7 +114,7 @@ class TickVerbs(Base):
         group = [(p, 1) for p in take] + [(p, 0) for p in give]
         reply = await self._call("own", group, scheduler=scheduler, lease_ms=lease_ms)
         taken = {int(p): int(e) for p, e in zip(reply[3][::2], reply[3][1::2], strict=True)}
-        return Ownership(tags(reply[2]), taken)
+        return Ownership(tags(reply[2]), taken, int(reply[4]) if reply[4] else None)
 
     async def heads(self, *, within_ms: int) -> tuple[list[int], int | None]:
         """Partitions with a job due within that time, and the next due instant (ms) beyond it."""

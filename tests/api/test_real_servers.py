@@ -7,7 +7,9 @@ import json
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import anyio
@@ -160,3 +162,27 @@ def test_no_generated_request_leaves_the_described_answers(served: Served) -> No
             case.call_and_validate(checks=CHECKS)
 
         check()
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_puts_of_one_new_name_at_once_make_one_job_and_replace_it(served: Served, same: bool) -> None:
+    def put(number: int) -> int:
+        return requests.put(
+            f"{served.url}/v1/jobs/at-once", json=job(payload=0 if same else number), timeout=20
+        ).status_code
+
+    with ThreadPoolExecutor(20) as pool:
+        codes = Counter(pool.map(put, range(20)))
+    assert codes == {201: 1, 200: 19}
+
+
+def test_puts_that_race_deletes_of_the_name_create_or_replace(served: Served) -> None:
+    def call(number: int) -> tuple[str, int]:
+        url = f"{served.url}/v1/jobs/contended"
+        if number % 4 == 0:
+            return "delete", requests.delete(url, timeout=20).status_code
+        return "put", requests.put(url, json=job(payload=number), timeout=20).status_code
+
+    with ThreadPoolExecutor(10) as pool:
+        codes = Counter(pool.map(call, range(40)))
+    assert set(codes) <= {("put", 200), ("put", 201), ("delete", 204), ("delete", 404)}

@@ -109,3 +109,8 @@ def test_all_wrong_fields_are_named_at_once() -> None:
 def test_a_key_that_is_there_twice_counts_as_its_last() -> None:
     body = json.dumps(job())[:-1] + ', "timeout_s": 1, "timeout_s": 2}'
     assert parse_job(body.encode()).timeout_s == 2
+
+
+def test_a_text_that_breaks_off_is_no_json_whatever_its_first_field_is() -> None:
+    with pytest.raises(Invalid, match="no valid JSON"):
+        parse_job(b'{"a":')

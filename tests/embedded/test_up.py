@@ -153,6 +153,13 @@ def test_a_port_that_is_taken_is_said_with_the_mend(start: Callable[..., Up]) ->
     assert "--port" in other.said()
 
 
+def test_an_app_that_cannot_be_loaded_is_refused_before_anything_starts(start: Callable[..., Up]) -> None:
+    up = start("--app", "nope:worker")
+    assert up.process.wait(timeout=10) == 1
+    assert "no module 'nope'" in up.said()
+    assert not (up.folder / "processes.json").exists()
+
+
 def test_the_demo_shows_its_runs_and_ends_by_itself(start: Callable[..., Up]) -> None:
     first = start("--demo", "--exit-after", "20")
     assert first.process.wait(timeout=40) == 0, first.said()

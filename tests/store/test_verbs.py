@@ -141,7 +141,7 @@ async def test_park_takes_a_job_out_of_the_due_set_only_at_its_own_schedule_vers
 async def test_own_gives_each_partition_one_owner_and_a_new_epoch_to_the_next(world: World) -> None:
     s = world.store
     assert (await s.own("a", lease_ms=60_000, take=[1, 2])).taken == {1: 1, 2: 1}
-    assert (await s.own("b", lease_ms=60_000, take=[1])) == (["a", "b"], {})
+    assert (await s.own("b", lease_ms=60_000, take=[1]))[:2] == (["a", "b"], {})
     before = await world.snapshot()
     await s.own("a", lease_ms=60_000, give=[1])
     assert changed(before, await world.snapshot()) == {"owners", "schedulers"}
