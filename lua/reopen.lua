@@ -31,6 +31,6 @@ for i = 1, #workers, 2 do
     longest = math.max(longest, lease)
   end
 end
--- How long the hold may last: the longest lease of those who may be at work; '' where that is not known.
-redis.call('HSET', KEYS[1], 'hold_ms', (longest > 0 and a_lost ~= 1) and text(longest) or '')
+-- How long the hold may last: the longest lease of those who are known to be at work.
+redis.call('HSET', KEYS[1], 'hold_ms', text(longest))
 return {'ok', text(now), text(fence)}

@@ -1,4 +1,4 @@
-"""Forgets jobs that ended long ago and makes partitions ahead."""
+"""Forgets jobs that ended long ago and workers that died, and makes partitions ahead."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from rsched.runtime.clock import Clock
 from rsched.store.store import Store
 
 _PAGE = 500
-_PARTITIONS_EVERY_MS = 3_600_000
+_RARELY_MS = 3_600_000
 
 
 class Housekeeping:
     def __init__(self, store: Store, ledger: Ledger, *, shard: str, clock: Clock, forget_after_s: float) -> None:
         self._store, self._ledger, self._shard, self._clock = store, ledger, shard, clock
         self._forget_after_ms = int(forget_after_s * 1000)
-        self._partitions_at = clock.boot_ms()
+        self._rare_at = clock.boot_ms()
 
     async def step(self) -> bool:
         """One page of jobs to forget; True when there may be more. Unavailable."""
         now = self._clock.boot_ms()
-        if now - self._partitions_at >= _PARTITIONS_EVERY_MS:
+        if now - self._rare_at >= _RARELY_MS:
             await self._ledger.make_partitions_ahead()
-            self._partitions_at = now
+            await self._store.leave_silent(silent_ms=_RARELY_MS)
+            self._rare_at = now
         before = self._clock.wall_ms() - self._forget_after_ms
         items = await self._ledger.forgettable(self._shard, before_ms=before, limit=_PAGE)
         if not items:

@@ -110,6 +110,20 @@ class WorkVerbs(Base):
         reply = await self._call("adopt", items, worker=worker, lease_ms=lease_ms, queues=",".join(queues))
         return tags(reply[3])
 
+    async def leave_silent(self, *, silent_ms: int) -> int:
+        """Forgets workers that were not heard of for silent_ms, nor for two of their leases; how many."""
+        now = await self.time()
+        found = await self._redis(self.client.hgetall(self.keys.workers))
+        silent = []
+        for worker, value in found.items():
+            seen, _, rest = value.decode().partition("|")
+            lease = rest.rpartition("|")[2]
+            if int(seen) < now - max(silent_ms, 2 * int(lease) if lease.isdigit() else 0):
+                silent.append(WorkerId(worker.decode()))
+        for name in silent:
+            await self.leave(name)
+        return len(silent)
+
     async def leave(self, worker: WorkerId) -> None:
         """Forgets a worker that holds nothing any more."""
         pipe = self.client.pipeline(transaction=True)

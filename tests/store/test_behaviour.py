@@ -247,3 +247,29 @@ async def test_a_run_claimed_again_after_an_edit_completes_its_job_only_if_nothi
     got = await world.store.get_job(job.id)
     assert got is not None
     assert got.head.state is (JobState.ACTIVE if to_interval else JobState.COMPLETED)  # type: ignore[union-attr]
+
+
+async def test_workers_that_fell_silent_are_forgotten_and_others_are_not(world: World) -> None:
+    s = world.store
+    for worker in ("w_alive", "w_dead", "w_busy"):
+        await s.fetch(WorkerId(worker), request=1, slots=0, lease_ms=60_000, queues=["default"])
+    now = await s.time()
+    await s.client.hset(s.keys.workers, "w_dead", f"{now - 200_000}|default|60000")
+    await s.client.hset(s.keys.workers, "w_busy", f"{now - 200_000}|default|3600000")
+    assert await s.leave_silent(silent_ms=100_000) == 1
+    assert set((await s.live())[1]) == {"w_alive", "w_busy"}
+    assert not await s.client.hexists(s.keys.requests, "w_dead")
+
+
+async def test_the_hold_after_an_opening_lasts_the_longest_lease_of_the_workers_known(world: World) -> None:
+    s = world.store
+    await s.fetch(WorkerId("w_short"), request=1, slots=0, lease_ms=3_000, queues=["default"])
+    await s.fetch(WorkerId("w_long"), request=1, slots=0, lease_ms=90_000, queues=["default"])
+    for lost, held_ms in ((False, 90_000), (True, 90_000)):
+        marker = await s.marker()
+        assert marker is not None
+        assert await s.reopen(marker.generation + 1, fence=0, lost=lost)
+        await s.open_(hold_ms=1_000)
+        marker = await s.marker()
+        assert marker is not None
+        assert held_ms <= marker.hold_until - marker.closed_at < held_ms + 5_000
