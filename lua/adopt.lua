@@ -16,7 +16,7 @@
 --include partition_of
 --include variadic
 --include typed
-local m = redis.call('HMGET', KEYS[1], 'generation', 'state', 'run_id', 'repl_id')
+local m = redis.call('HMGET', KEYS[1], 'generation', 'state', 'run_id', 'repl_id', 'lost')
 local server, replication = server_ids()
 if m[3] ~= server or m[4] ~= replication or (m[2] ~= 'open' and m[2] ~= 'recovering') then return {'closed'} end
 typed({'leases', 'staged', 'retries'}, {'workers'})
@@ -28,14 +28,15 @@ for i = group_at, #ARGV, group_width do
   local p, job = partition_of(run), string.sub(run, 1, 15)
   local head = head_parse(redis.call('HGET', key('jobs', p, 0), job))
   local r = run_parse(redis.call('HGET', key('runs'), run))
-  if not r and not head then tags[#tags + 1] = 'missing'
+  -- A run that is not there has ended, unless Redis lost writes.
+  if not r and (not head or m[5] ~= '1') then tags[#tags + 1] = 'missing'
   elseif r and tonumber(r.fence) > tonumber(fence) then tags[#tags + 1] = 'stale_fence'
   elseif r and r.fence == fence and r.state ~= 'R' then tags[#tags + 1] = 'stale_fence'
   else
     tags[#tags + 1] = 'ok'
     if not r then
       r = {rev = run_first_rev(head.sv), lane = head.lane, sv = head.sv, claimed = at, due = at, started = at,
-        flags = head.kind == 'o' and 'L' or ''}
+        flags = string.find(run, ':m-', 1, true) and 'M' or (head.kind == 'o' and 'L' or '')}
     end
     if r.fence ~= fence then
       taken[#taken + 1] = run .. '|' .. r.lane

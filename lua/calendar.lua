@@ -15,8 +15,7 @@ if refusal then return refusal end
 local cal = key('calendar', a_schedule)
 local low = redis.call('ZSCORE', cal, 'from')
 local high = redis.call('ZRANGE', cal, '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')
-local first, last = a_after, tonumber(ARGV[#ARGV - 0])
-if #ARGV < group_at then last = a_after end
+local first, last = a_after, #ARGV < group_at and a_after or tonumber(ARGV[#ARGV])
 local keeps = false
 if low and high[2] then
   low = tonumber(low)

@@ -124,7 +124,7 @@ for n = 1, #partitions do
     end
     if #zadd + #zrem > 0 then
       out.events[#out.events + 1] = 'w'
-      out.events[#out.events + 1] = p .. '\n' .. text(lowest or horizon)
+      out.events[#out.events + 1] = p .. '\n' .. text(math.min(lowest or horizon, horizon))
     end
   end
 end

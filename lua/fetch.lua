@@ -42,10 +42,11 @@ end
 -- Reads: which entries to take, and in what order teams pay for them.
 local picks, drains, ready_set, ready_gone, clocks = {}, {}, {}, {}, {}
 local left, visits, names, swept = a_slots, a_visits, {}, false
-for i = group_at, #ARGV do
-  local queue = ARGV[i]
-  names[#names + 1] = queue
-  redis.call('HLEN', key('virtual', queue)) -- raises before anything is written if it is of another type
+for i = group_at, #ARGV do names[#names + 1] = ARGV[i] end
+for n = 1, #names do
+  -- Another queue first each time, so that one with endless work does not starve the others.
+  local queue = names[(n + tonumber(a_request)) % #names + 1]
+  redis.call('ZCARD', key('virtual', queue)) -- raises before anything is written if it is of another type
   local teams = left > 0 and redis.call('ZRANGE', key('ready', queue), 0, math.min(left, visits) - 1, 'WITHSCORES') or {}
   local clock, times, stock = 0, {}, {}
   local order = {}
@@ -99,8 +100,10 @@ for i = group_at, #ARGV do
       end
     end
   end
+  local idle = #order == redis.call('ZCARD', key('ready', queue))
   for _, team in ipairs(order) do
     local s = stock[team]
+    idle = idle and s[2] == s[3]
     for prio = 0, 2 do
       local take = s[1][prio][2]
       if take > 0 then
@@ -116,6 +119,10 @@ for i = group_at, #ARGV do
     elseif s[3] > 0 then
       ready_set[#ready_set + 1] = {queue, team, text(times[team])}
     end
+  end
+  if idle then
+    -- Nobody waits: what each team was given before counts no more.
+    for _, team in ipairs(order) do clock = math.max(clock, times[team]) end
   end
   if clock > 0 then clocks[#clocks + 1] = {queue, text(clock)} end
 end
@@ -145,7 +152,7 @@ for i = 1, #picks do
     elseif string.find(r.flags, 'X', 1, true) then
       r.state, detail = 'C', 'cancelled before it started'
     elseif r.sv < head.sv and not string.find(r.flags, 'M', 1, true)
-        and tonumber(string.match(run, ':(%d+)$')) > head.sv_at then
+        and tonumber(string.match(run, ':(%d+)$') or '0') > head.sv_at then
       r.state, detail = 'K', head.state == 'p' and 'paused' or 'withdrawn by an edit'
     else
       fence = fence + 1
@@ -195,9 +202,14 @@ for i = 1, #ready_set do redis.call('ZADD', key('ready', ready_set[i][1]), ready
 for i = 1, #ready_gone do
   local g = ready_gone[i]
   redis.call('ZREM', key('ready', g[1]), g[2])
-  redis.call('HSET', key('virtual', g[1]), g[2], g[3])
+  redis.call('ZADD', key('virtual', g[1]), g[3], g[2])
 end
-for i = 1, #clocks do redis.call('HSET', key('virtual', clocks[i][1]), '', clocks[i][2]) end
+for i = 1, #clocks do
+  local virtual = key('virtual', clocks[i][1])
+  -- A team that is not ahead of the queue's time starts there anyway.
+  redis.call('ZREMRANGEBYSCORE', virtual, '-inf', clocks[i][2])
+  redis.call('ZADD', virtual, clocks[i][2], '')
+end
 redis.call('HSET', key('workers'), a_worker, at .. '|' .. table.concat(names, ',') .. '|' .. text(a_lease_ms))
 redis.call('HSET', key('requests'), a_worker, a_request .. (#given > 0 and ' ' or '') .. table.concat(given, ' '))
 local more = (#picks > 0 and left == 0) or #picks > #given or swept

@@ -1,4 +1,5 @@
--- Pays out the next occurrences of a catch-up range as runs; the range moves on in the same step.
+-- Pays out the next occurrences of a catch-up range as runs; the range moves on in the same step. Of a job that was
+-- paused, rescheduled or deleted since, the rest is skipped on record, its count a lower bound.
 -- MOVES   none -> QUEUED
 -- KEYS    shard catchup jobs runs staged journal signals
 -- ARGV    generation:text member:text score:text rest:text pace_ms:int items:[at:text]
@@ -21,9 +22,13 @@ local now = now_ms()
 local at = text(now)
 local score = redis.call('ZSCORE', key('catchup'), a_member)
 if not score or text(tonumber(score)) ~= a_score then return {'stale', at} end
-local job, last = string.match(a_member, '^([^|]+)|%d+|%d+|%d+|(%a*)$')
+local job, from, to, sv, last = string.match(a_member, '^([^|]+)|(%d+)|(%d+)|(%d+)|(%a*)$')
 local head = job and head_parse(redis.call('HGET', key('jobs', partition_of(job), 0), job))
-if not head or head.state == 'd' then
+if not head or head.state ~= 'a' or text(head.sv) ~= sv then
+  local reason = (not head or head.state == 'd') and 'deleted' or head.state == 'p' and 'paused' or 'withdrawn by an edit'
+  if job then
+    journal('journal', marker.generation, {'k', table.concat({job, from, to, '1', reason, at}, '\n')})
+  end
   redis.call('ZREM', key('catchup'), a_member)
   return {'gone', at}
 end

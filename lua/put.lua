@@ -35,6 +35,10 @@ for i = group_at, #ARGV, group_width do
   elseif expect == 0 and old then tag = 'exists'
   elseif expect > 0 and not old then tag = 'missing'
   elseif expect > 0 and old.version ~= expect then tag = 'conflict'
+  elseif old and head_parse(value).sv > old.sv and tonumber(due) and tonumber(due) <= now
+      and head_parse(value).kind ~= 'o' then
+    -- Computed too long ago: what is due by now may have had its run.
+    tag = 'conflict'
   elseif due == 'keep' and (not old or old.state ~= head_parse(value).state) then tag = 'conflict' end
   tags[#tags + 1] = tag
   if tag == 'ok' then

@@ -18,7 +18,7 @@ local run, repl = server_ids()
 local fence = math.max(tonumber(redis.call('GET', key('fence')) or '0'), tonumber(a_fence))
 local workers = redis.call('HGETALL', key('workers'))
 redis.call('HSET', KEYS[1], 'generation', a_generation, 'state', 'recovering', 'run_id', run, 'repl_id', repl,
-  'closed_at', text(now), 'hold_until', '0')
+  'closed_at', text(now), 'hold_until', '0', 'lost', text(a_lost))
 redis.call('SET', key('fence'), text(fence))
 redis.call('DEL', key('holders'))
 local longest = 0

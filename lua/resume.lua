@@ -26,6 +26,8 @@ if not head or head.state == 'd' then return {'missing', text(now)} end
 if head.version ~= a_expect then return {'conflict', text(now)} end
 if head.state == 'a' then return {'already', text(now), text(head.version)} end
 if head.state == 'c' then return {'completed', text(now)} end
+-- Computed too long ago.
+if head.kind ~= 'o' and a_due ~= '' and tonumber(a_due) <= now then return {'conflict', text(now)} end
 head.state, head.version, head.sv, head.sv_at = 'a', head.version + 1, head.sv + 1, now
 head.rest = string.match(head.rest, '\n.*$')
 if a_due == '' then head.state = 'c' end

@@ -14,7 +14,7 @@ local function enqueue(lanes)
     for i = 1, #runs do redis.call('XADD', stream, '*', 'r', runs[i]) end
     local ready = key('ready', queue)
     if not redis.call('ZSCORE', ready, team) then
-      local v = redis.call('HMGET', key('virtual', queue), '', team)
+      local v = redis.call('ZMSCORE', key('virtual', queue), '', team)
       local start = math.max(tonumber(v[1] or '0'), tonumber(v[2] or '0'))
       redis.call('ZADD', ready, text(start), team)
     end

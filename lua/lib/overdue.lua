@@ -1,10 +1,14 @@
--- Puts on record, as skipped for `reason`, the occurrences that are due and not yet claimed when a change withdraws them.
+-- Puts on record, as skipped for `reason`, the occurrences that are due and not yet claimed when a change withdraws them;
+-- of a paused job, those missed since.
 -- Where the calendar does not reach, the range goes up to now and its count is a lower bound.
 --include key
 --include text
 local function overdue(events, job, partition, head, now, reason)
   local due = tonumber(redis.call('ZSCORE', key('due', partition, 0), job) or 'inf')
-  if head.state ~= 'a' or due > now then return end
+  if head.state == 'p' then
+    due, reason = tonumber(string.match(head.rest, '^|(%d+)') or 'inf'), 'paused'
+  end
+  if (head.state ~= 'a' and head.state ~= 'p') or due > now then return end
   local last, count = due, 1
   local every = head.kind == 'e' and tonumber(string.match(head.arg, ',([1-9]%d*)$'))
   if every then

@@ -6,6 +6,6 @@ local function typed_lanes(lanes)
     local queue = split_lane(lane)
     redis.call('XLEN', key('q', lane))
     redis.call('ZCARD', key('ready', queue))
-    redis.call('HLEN', key('virtual', queue))
+    redis.call('ZCARD', key('virtual', queue))
   end
 end

@@ -98,7 +98,9 @@ class WorkerSettings(Settings, frozen=True, kw_only=True):
         str | None, Meta(description="package.module:worker with the Python functions; none: http targets only")
     ] = None
     lease_ms: Annotated[
-        _Ms, Meta(description="How long a run stands still when its worker dies, against cost of renewals")
+        int,
+        # At most what a shard that lost all of Redis is held for, since it knows no worker's lease then.
+        Meta(ge=1, le=60_000, description="How long a run stands still when its worker dies; 60 s at most"),
     ] = 60_000
     renew_ms: Annotated[_Ms, Meta(description="A third of the lease: it survives two lost renewals")] = 20_000
     stop_margin_ms: Annotated[

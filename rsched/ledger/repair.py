@@ -68,10 +68,14 @@ class RepairVerbs(Base):
             await connection.close()
 
     async def forgettable(self, shard: str, *, before_ms: int, limit: int) -> list[tuple[JobId, int]]:
-        """(job, version) of jobs that were completed or deleted before (recorder's clock) and are not forgotten yet."""
+        """(job, version) of jobs that were completed or deleted before (recorder's clock) and are not forgotten yet.
+
+        None of which a run is still open: its attempts need the definition.
+        """
         rows = await self._all(
             "SELECT job_id, version FROM jobs WHERE completed_at < %s AND completed_at IS NOT NULL AND NOT forgotten"
-            " AND shard = %s ORDER BY completed_at LIMIT %s",
+            " AND shard = %s AND NOT EXISTS (SELECT 1 FROM runs r"
+            " WHERE r.run_id > jobs.job_id || ':' AND r.run_id < jobs.job_id || ';' AND r.state IN ('QUEUED', 'RUNNING', 'RETRYING')) ORDER BY completed_at LIMIT %s",
             (before_ms, shard, limit),
         )
         return [(JobId(r[0]), r[1]) for r in rows]
@@ -86,10 +90,6 @@ class RepairVerbs(Base):
     async def watermarks(self, shard: str) -> dict[int, int]:
         """partition -> ms: all its occurrences before are claimed."""
         return dict(await self._all("SELECT partition, ms FROM watermarks WHERE shard = %s", (shard,)))
-
-    async def workers_known(self, shard: str) -> dict[str, int]:
-        """worker -> the instant (ms) it was first heard of in its present life."""
-        return dict(await self._all("SELECT worker, seen_at FROM workers WHERE shard = %s", (shard,)))
 
     async def open_runs(self, shard: str, *, after: str, limit: int) -> list[tuple[RunId, RunRecord]]:
         """A page of runs that are not final, by id; "" begins."""

@@ -57,6 +57,10 @@ class Waiter:
             async with asyncio.timeout(timeout_s):
                 return await future
         except TimeoutError:
+            # While the recorder is away nothing else would take it out.
+            waits = self._waits[key]
+            waits[:] = [w for w in waits if w[2] is not future]
+            heapq.heapify(waits)
             return False
 
     def _answer(self, key: tuple[str, str], wanted: Position) -> bool:

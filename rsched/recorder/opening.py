@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rsched.core.errors import Unavailable
 from rsched.ledger import Ledger
-from rsched.ledger.positions import parse_position
+from rsched.ledger.positions import START, parse_position
 from rsched.recorder.repair import repair
 from rsched.recorder.stream import StreamRecorder
 from rsched.runtime.log import get_logger
@@ -29,6 +29,9 @@ async def ensure_open(store: Store, ledger: Ledger, *, shard: str, recorders: li
     )
     positions = {stream: parse_position(await ledger.position(shard, stream)) for stream in STREAMS}
     lost = {s: last[s] for s in STREAMS if last[s] < positions[s]}
+    if marker is not None and marker.state == "recovering" and marker.lost:
+        # An opening that was not finished knew of a loss, which entries written since may hide.
+        lost = dict.fromkeys(STREAMS, START)
     if not await store.reopen(generation, fence=fence, lost=bool(lost)):
         raise Unavailable(f"shard {shard} is being opened by another recorder")
     fields = {"shard": shard, "generation": generation, "fence": fence}

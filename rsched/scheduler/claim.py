@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Mapping
 
 from rsched.core.ids import JobId
-from rsched.core.packed import JobHead, JobRecord
-from rsched.core.schedule import Schedule, load
-from rsched.core.states import JobState
+from rsched.core.packed import JobRecord
+from rsched.core.schedule import Schedule
 from rsched.runtime.clock import Clock
+from rsched.scheduler.schedules import Schedules
 from rsched.store.store import Store
 from rsched.store.ticks import CalendarNeed, MisfireItem
 
@@ -36,7 +36,8 @@ class Claimer:
     ) -> None:
         self._store, self._scheduler, self._epochs = store, scheduler, epochs
         self._lookahead_ms, self._largest, self._batch = lookahead_ms, batch, batch
-        self._lost, self._claimed, self._clock, self._log = lost, claimed, clock, log
+        self._lost, self._claimed, self._clock = lost, claimed, clock
+        self._schedules = Schedules(store, log=log)
         self.next_head: int | None = None
 
     async def step(self) -> bool:
@@ -69,31 +70,15 @@ class Claimer:
         elif took_s < _SCRIPT_BUDGET_S:
             self._batch = min(self._largest, int(self._batch * 1.2) + 1)
 
-    async def _schedule(self, job: JobId) -> tuple[JobRecord, Schedule] | None:
-        """The job and its schedule; None where it is no longer active. One whose schedule fails is parked."""
-        record = await self._store.get_job(job)
-        if record is None or isinstance(record, JobHead) or record.head.state is not JobState.ACTIVE:
-            return None
-        definition = record.definition
-        try:
-            return record, load(definition.schedule, team=definition.team, name=definition.name)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one job must not stop the others
-            await self._park(job, record.head.sv, error)
-            return None
-
-    async def _park(self, job: JobId, sv: int, error: Exception) -> None:
-        await self._store.park(job, sv=sv)
-        self._log.error("job set aside as invalid: %s", error, extra={"fields": {"job": job}})
-
     async def _fill(self, need: CalendarNeed) -> None:
-        found = await self._schedule(need.job)
+        found = await self._schedules.of(need.job)
         if found is None:
             return
-        record, schedule = found
+        _, schedule = found
         try:
             occurrences = schedule.upcoming(need.after, CALENDAR_LENGTH)
-        except Exception as error:  # noqa: BLE001 - as above
-            await self._park(need.job, record.head.sv, error)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one job must not stop the others
+            await self._schedules.park(need.job, error)
             return
         await self._store.fill_calendar(
             need.schedule, after=need.after, occurrences=occurrences, ended=len(occurrences) < CALENDAR_LENGTH
@@ -102,14 +87,14 @@ class Claimer:
     async def _settle(self, jobs: list[JobId], due: dict[JobId, int], *, now: int) -> None:
         items = []
         for job in jobs:
-            found = await self._schedule(job)
+            found = await self._schedules.of(job)
             if found is None:
                 continue
             record, schedule = found
             try:
                 items.append(settle(record, schedule, due=due[job], now=now, job=job))
             except Exception as error:  # noqa: BLE001 - as above
-                await self._park(job, record.head.sv, error)
+                await self._schedules.park(job, error)
         if items:
             await self._store.misfire(items)
             self._claimed()

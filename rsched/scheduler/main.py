@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import secrets
+from collections.abc import Callable
 
 import anyio
 
@@ -12,7 +13,7 @@ from rsched.core.errors import RschedError, Unavailable
 from rsched.core.settings import SchedulerSettings
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
-from rsched.runtime.loop import Outage, Wake, run_steps
+from rsched.runtime.loop import Outage, Step, Wake, run_steps
 from rsched.scheduler.claim import WITHIN_MS, Claimer
 from rsched.scheduler.ownership import Ownership
 from rsched.scheduler.reap import Reaper
@@ -95,7 +96,7 @@ class ShardScheduler:
         """Until stop; then the partitions are free for the others at once."""
         poll = self._settings.poll_ms
         async with anyio.create_task_group() as group:
-            loops = [
+            loops: list[tuple[str, Step, Wake, Callable[[], float]]] = [
                 ("claim", self.claimer.step, self._claim_wake, self._claim_idle),
                 ("release", self.releaser.step, self._release_wake, lambda: self._until(self.releaser.next_at)),
                 ("catch-up", self.catch_up.step, self._slow_wake, lambda: float(poll)),
@@ -116,8 +117,10 @@ class ShardScheduler:
                 self._log.warning("partitions free themselves when the lease ends: %s", error)
 
 
-async def _loop(name: str, step: object, wake: Wake, idle: object, clock: Clock, log: logging.Logger) -> None:
-    await run_steps(step, name=name, clock=clock, wake=wake, idle_ms=idle, log=log)  # type: ignore[arg-type]
+async def _loop(
+    name: str, step: Step, wake: Wake, idle: Callable[[], float], clock: Clock, log: logging.Logger
+) -> None:
+    await run_steps(step, name=name, clock=clock, wake=wake, idle_ms=idle, log=log)
 
 
 async def run_scheduler(settings: SchedulerSettings, stop: anyio.Event, *, clock: Clock) -> None:

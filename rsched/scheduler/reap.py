@@ -33,4 +33,5 @@ class Reaper:
         reaped = tags.count("ok")
         if reaped:
             self._log.warning("leases ended without a word from their workers: %d", reaped)
-        return more
+        # What could not be reaped now would be found again at once.
+        return more and (reaped > 0 or "missing" in tags)

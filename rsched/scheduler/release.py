@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from rsched.core.packed import JobHead
-from rsched.core.schedule import load
+from rsched.scheduler.schedules import Schedules
 from rsched.store.store import Store
 
 PAYOUT = 10
 PACE_MS = 1000
+_PAGE = 100
 
 
 class Releaser:
@@ -29,18 +29,15 @@ class CatchUp:
     """Pays each range PAYOUT occurrences every PACE_MS, oldest first, so that a long catch-up delays nobody."""
 
     def __init__(self, store: Store, *, log: logging.Logger) -> None:
-        self._store, self._log = store, log
+        self._store, self._schedules = store, Schedules(store, log=log)
 
     async def step(self) -> bool:
-        ranges = await self._store.catchup(limit=100)
+        ranges = await self._store.catchup(limit=_PAGE)
         for found in ranges:
-            record = await self._store.get_job(found.job)
-            if record is None or isinstance(record, JobHead):
-                await self._store.payout(found, occurrences=(), rest=None, pace_ms=PACE_MS)
-                continue
-            definition = record.definition
-            schedule = load(definition.schedule, team=definition.team, name=definition.name)
-            ahead = [t for t in schedule.upcoming(found.start - 1, PAYOUT + 1) if t <= found.end]
-            rest = found._replace(start=ahead[PAYOUT]) if len(ahead) > PAYOUT else None
-            await self._store.payout(found, occurrences=ahead[:PAYOUT], rest=rest, pace_ms=PACE_MS)
-        return len(ranges) == 100
+            active = await self._schedules.of(found.job)
+            # Of a job that is not active the script puts the rest on record as skipped.
+            ahead = [] if active is None else active[1].upcoming(found.start - 1, PAYOUT + 1)
+            owed = [t for t in ahead if t <= found.end]
+            rest = found._replace(start=owed[PAYOUT]) if len(owed) > PAYOUT else None
+            await self._store.payout(found, occurrences=owed[:PAYOUT], rest=rest, pace_ms=PACE_MS)
+        return len(ranges) == _PAGE

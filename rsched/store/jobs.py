@@ -81,6 +81,11 @@ class JobVerbs(Base):
             value += await self._redis(self.client.hget(self.keys.body(p), job)) or b""
         return unpack_job(value)
 
+    async def get_head(self, job: JobId) -> JobHead | None:
+        """The head of the job, whatever its body."""
+        value = await self._redis(self.client.hget(self.keys.jobs(partition_of(job)), job))
+        return None if value is None else unpack_head(value)
+
     async def get_run(self, run: RunId) -> RunRecord | None:
         """A run that is not final."""
         record = await self._redis(self.client.hget(self.keys.runs, run))

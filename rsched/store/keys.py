@@ -17,7 +17,7 @@ class Keys(NamedTuple):
 
     @property
     def marker(self) -> str:
-        """HASH generation, state, run_id, repl_id, closed_at, hold_ms, hold_until."""
+        """HASH generation, state, run_id, repl_id, closed_at, hold_ms, hold_until, lost."""
         return self._key("shard")
 
     def due(self, partition: int) -> str:
@@ -70,7 +70,7 @@ class Keys(NamedTuple):
         return self._key("ready", queue)
 
     def virtual(self, queue: str) -> str:
-        """HASH team -> virtual time when it last left `ready`; field "" is the queue's own."""
+        """ZSET team -> virtual time when it last left `ready`, while ahead of the queue's own, which is member ""."""
         return self._key("virtual", queue)
 
     @property

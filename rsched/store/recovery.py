@@ -14,7 +14,7 @@ Entry = tuple[str, str, list[tuple[bytes, bytes]]]
 
 
 class Marker(NamedTuple):
-    """matches: the marker's server is the one that answers."""
+    """lost: its last opening found writes missing. matches: the marker's server is the one that answers."""
 
     generation: int
     state: str
@@ -22,6 +22,7 @@ class Marker(NamedTuple):
     repl_id: str
     closed_at: int
     hold_until: int
+    lost: bool
     matches: bool
 
 
@@ -45,6 +46,7 @@ class RecoveryVerbs(Base):
             m.get("repl_id", ""),
             int(m.get("closed_at", 0)),
             int(m.get("hold_until", 0)),
+            m.get("lost") == "1",
             matches,
         )
 

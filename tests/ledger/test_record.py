@@ -193,7 +193,6 @@ def test_skips_watermarks_and_workers_are_kept(database_url: str) -> None:
         assert await record(ledger, events)
         assert await record(ledger, [WatermarkEvent(5, 95)], expected="1-0", new="1-1")
         assert await ledger.watermarks("s0") == {5: 100}
-        assert await ledger.workers_known("s0") == {"w1": T0}
         assert [s.total for s in await ledger.skips(JobId(job_id()))] == [3]
 
     ledger_test(database_url, body)

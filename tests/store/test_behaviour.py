@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from rsched.core.ids import WorkerId
+from rsched.core.ids import WorkerId, derive_job_id
 from rsched.core.packed import RunEvent
 from rsched.core.states import JobState, RunState
 from rsched.store.jobs import PutItem
@@ -189,7 +189,7 @@ async def test_what_comes_due_after_an_opening_is_not_held(world: World) -> None
 async def test_an_adopted_attempt_that_redis_lost_is_running_again(world: World) -> None:
     job, run = await world.running()
     await world.client.delete(world.keys.runs, world.keys.leases)
-    await world.open(2)
+    await world.open(2, lost=True)
     presented = [(run.run, 1, run.fence), (run.run, 1, run.fence - 1)]
     assert await world.store.adopt(W, lease_ms=60_000, queues=[], items=presented[:1]) == ["ok"]
     assert await world.store.adopt(W, lease_ms=60_000, queues=[], items=presented[1:]) == ["stale_fence"]
@@ -273,3 +273,38 @@ async def test_the_hold_after_an_opening_lasts_the_longest_lease_of_the_workers_
         marker = await s.marker()
         assert marker is not None
         assert held_ms <= marker.hold_until - marker.closed_at < held_ms + 5_000
+
+
+async def test_an_attempt_at_a_run_that_has_ended_is_not_adopted(world: World) -> None:
+    _, run = await world.running()
+    assert await world.finish(run) == "ok"
+    await world.open(2)
+    assert await world.store.adopt(W, lease_ms=60_000, queues=[], items=[(run.run, 1, run.fence)]) == ["missing"]
+    assert await world.store.get_run(run.run) is None
+
+
+async def test_each_queue_is_served_although_another_has_endless_work(world: World) -> None:
+    s = world.store
+    for name, team, count in (("flood", "default", 40), ("one", "other", 1)):
+        for i in range(count):
+            run = f"{derive_job_id(team, f'{name}{i}', 1)}:1"
+            lane = f"{name}:{team}:1"
+            await s.client.zadd(s.keys.staged, {f"{run}|{lane}": 1})
+            await s.client.hset(s.keys.runs, run, f"1|Q|1|{lane}|1|0|0||1|1|0|M")
+            await world.put(f"{name}{i}", team=team, due_in=3_600_000)
+    await s.release(limit=100)
+    served = []
+    for request in range(1, 4):
+        reply = await s.fetch(W, request=request, slots=4, lease_ms=60_000, queues=["flood", "one"])
+        served += [r.run[:15] for r in reply.runs]
+    assert str(derive_job_id("other", "one0", 1)) in served
+
+
+async def test_virtual_times_behind_the_queue_are_dropped(world: World) -> None:
+    for n in range(20):
+        team = f"team{n}"
+        job = await world.put(f"job{n}", team=team, due_in=0)
+        await world.claim(job)
+        await world.store.release(limit=10)
+        await world.fetch()
+    assert await world.client.zcard(world.keys.virtual("default")) <= 3

@@ -70,8 +70,8 @@ class World:
     def at(cls, url: str, *, prefix: str) -> World:
         return cls(Store(connect(url), Keys(prefix, "s0"), SystemClock()))
 
-    async def open(self, generation: int = 1, *, hold_ms: int = 0, fence: int = FENCE) -> None:
-        assert await self.store.reopen(generation, fence=fence)
+    async def open(self, generation: int = 1, *, hold_ms: int = 0, fence: int = FENCE, lost: bool = False) -> None:
+        assert await self.store.reopen(generation, fence=fence, lost=lost)
         cursor = -1
         while cursor:
             cursor = await self.store.restage(max(cursor, 0), lease_ms=60_000)
