@@ -74,8 +74,9 @@ class RepairVerbs(Base):
         """
         rows = await self._all(
             "SELECT job_id, version FROM jobs WHERE completed_at < %s AND completed_at IS NOT NULL AND NOT forgotten"
-            " AND shard = %s AND NOT EXISTS (SELECT 1 FROM runs r"
-            " WHERE r.run_id > jobs.job_id || ':' AND r.run_id < jobs.job_id || ';' AND r.state IN ('QUEUED', 'RUNNING', 'RETRYING')) ORDER BY completed_at LIMIT %s",
+            " AND shard = %s AND NOT EXISTS ("
+            "SELECT 1 FROM runs r WHERE r.run_id > jobs.job_id || ':' AND r.run_id < jobs.job_id || ';'"
+            " AND r.state IN ('QUEUED', 'RUNNING', 'RETRYING')) ORDER BY completed_at LIMIT %s",
             (before_ms, shard, limit),
         )
         return [(JobId(r[0]), r[1]) for r in rows]
