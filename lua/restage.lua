@@ -11,8 +11,10 @@
 --include now_ms
 --include run_parse
 --include split_lane
+--include typed
 local refusal = recovering(a_generation)
 if refusal then return refusal end
+typed({'staged', 'retries', 'leases'}, {'poison'})
 local now = now_ms()
 local page = redis.call('HSCAN', key('runs'), a_cursor, 'COUNT', a_count)
 local count = 0
@@ -26,9 +28,9 @@ for i = 1, #page[2], 2 do
       redis.call('ZADD', key('leases'), text(now + a_lease_ms), run)
     end
   else
-    local queue, team = split_lane(r.lane)
+    local queue = split_lane(r.lane)
     redis.call('DEL', key('q', r.lane))
-    redis.call('ZREM', key('ready', queue), team)
+    redis.call('DEL', key('ready', queue))
     local member = run .. '|' .. r.lane
     if not redis.call('ZSCORE', key('staged'), member) and not redis.call('ZSCORE', key('retries'), member) then
       redis.call('ZADD', key(r.state == 'Q' and 'staged' or 'retries'), r.due, member)

@@ -13,8 +13,12 @@
 --include partition_of
 --include job_write
 --include due_set
+--include typed_job
+--include typed
 local refusal = recovering(a_generation, true)
 if refusal then return refusal end
+typed({'heads'}, {})
+for i = group_at, #ARGV, group_width do typed_job(partition_of(ARGV[i])) end
 local rank = {a = 0, p = 0, i = 1, c = 1, d = 2}
 local count = 0
 for i = group_at, #ARGV, group_width do

@@ -9,8 +9,10 @@
 --include recovering
 --include now_ms
 --include run_parse
+--include typed
 local refusal = recovering(a_generation)
 if refusal then return refusal end
+typed({'staged', 'retries', 'leases'}, {'runs'})
 local now = now_ms()
 local count = 0
 for i = group_at, #ARGV, group_width do

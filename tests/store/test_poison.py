@@ -11,8 +11,8 @@ from rsched.core.errors import Unavailable
 from rsched.core.ids import RunId
 from rsched.core.packed import PoisonEvent
 from rsched.core.states import RunState
-from rsched.store.jobs import PutItem
-from rsched.store.ticks import MisfireItem, ReapItem
+from rsched.store.jobs import PutItem, SkippedRange
+from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
 from rsched.store.work import FetchedRun, FinishItem
 from tests.store.world import Job, W, World
 
@@ -144,10 +144,14 @@ KEYS = ["due", "heads", "jobs", "runs", "staged", "retries", "leases", "owners",
         "finishes", "triggers", "poison", "fence", "journal", "definitions", "catchup", "ready", "virtual",
         "queue", "body"]  # fmt: skip
 VERBS = ["put", "claim", "misfire", "release", "fetch", "finish", "giveback", "renew", "reap", "cancel", "cancel_queued",
-         "trigger", "pause", "remove", "park", "own"]  # fmt: skip
+         "trigger", "pause", "remove", "park", "own", "resume", "payout", "calendar", "forget", "expired", "adopt",
+         "reopen", "restage", "restore_jobs", "restore_runs", "open"]  # fmt: skip
+OPENING = ("restage", "restore_jobs", "restore_runs", "open")
 
 
-async def call(world: World, verb: str, *, job: Job, late: Job, run: FetchedRun, queued: RunId) -> Any:
+async def call(
+    world: World, verb: str, *, job: Job, late: Job, paused: Job, run: FetchedRun, queued: RunId, owed: CatchupRange
+) -> Any:
     s = world.store
     return await {
         "put": lambda: s.put([PutItem(job.id, 1, 5, job.record.pack())], atomic=True),
@@ -168,7 +172,22 @@ async def call(world: World, verb: str, *, job: Job, late: Job, run: FetchedRun,
         "remove": lambda: s.remove(job.id),
         "park": lambda: s.park(job.id, sv=1),
         "own": lambda: s.own("s", lease_ms=1000, take=[1]),
+        "resume": lambda: s.resume(paused.id, expect=2, due=paused.due + 10**6, missed=SkippedRange(1, 1, 1)),
+        "payout": lambda: s.payout(owed, occurrences=[owed.start], rest=owed._replace(start=owed.end), pace_ms=1),
+        "calendar": lambda: s.fill_calendar("SID", after=1, occurrences=[2, 3], ended=True),
+        "forget": lambda: s.forget([(job.id, 1)]),
+        "expired": lambda: s.expired(after_ms=-(10**6), limit=10),
+        "adopt": lambda: s.adopt(W, lease_ms=1000, queues=["default"], items=[(run.run, 1, run.fence + 1)]),
+        "reopen": lambda: s.reopen(3, fence=1),
+        "restage": lambda: s.restage(0, lease_ms=1000),
+        "restore_jobs": lambda: s.restore_jobs([(job.id, job.due, newer(job))]),
+        "restore_runs": lambda: s.restore_runs([(queued, "1|R|99999999|default:default:1|1|1|5|w|1|1|1|")], lease_ms=9),
+        "open": lambda: s.open_(hold_ms=1000),
     }[verb]()
+
+
+def newer(job: Job) -> bytes:
+    return job.record._replace(head=job.record.head._replace(version=2)).pack()
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -185,12 +204,20 @@ async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_con
         await world.claim(staged)
         job = await world.put("a", kind="e")
         late = await world.put("l", kind="e", due_in=-100_000)
-        return {"job": job, "late": late, "run": run, "queued": queued.run}
+        paused = await world.put("p", kind="e", due_in=60_000)
+        await world.store.pause(paused.id)
+        ranged = await world.put("c", kind="e", due_in=-300_000)
+        item = MisfireItem(ranged.id, 1, ranged.due, ranged.due + 600_000, None, 0, 0, 0, ranged.due + 120_000)
+        await world.store.misfire([item])
+        (owed,) = await world.store.catchup(limit=10)
+        if verb in OPENING:
+            assert await world.store.reopen(2, fence=1)
+        return {"job": job, "late": late, "paused": paused, "run": run, "queued": queued.run, "owed": owed}
 
     for name in KEYS:
         given = await arrange()
         key = getattr(world.keys, name)
-        p = given["late" if verb == "misfire" else "job"].p
+        p = given[{"misfire": "late", "resume": "paused"}.get(verb, "job")].p
         part = {"due": p, "jobs": p, "body": p, "ready": "default", "virtual": "default", "queue": "default:default:1"}
         key = key(part[name]) if name in part else key
         await world.client.delete(key)

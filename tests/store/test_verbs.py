@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
 import pytest
 
 from rsched.core.errors import ShardClosed
@@ -295,3 +297,25 @@ async def test_an_older_generation_does_not_reopen(world: World) -> None:
     before = await world.snapshot()
     assert not await world.store.reopen(1, fence=1)
     assert await world.snapshot() == before
+
+
+async def test_the_verbs_of_an_opening_touch_exactly_their_keys(world: World) -> None:
+    _, run = await world.running()
+    await world.queued("q")
+    s = world.store
+
+    async def touches(call: Awaitable[object]) -> set[str]:
+        before = await world.snapshot()
+        await call
+        return set(changed(before, await world.snapshot()))
+
+    assert await touches(s.expired(after_ms=0, limit=10)) == set()
+    assert await touches(s.reopen(2, fence=2 * FENCE)) == {"shard", "fence", "holders"}
+    assert await touches(s.restage(0, lease_ms=60_000)) == {"staged", "q:default:default:1", "ready:default"}
+    held = [(run.run, 1, run.fence)]
+    assert await touches(s.adopt(W, lease_ms=99_000, queues=["default"], items=held)) == {
+        "leases",
+        "holders",
+        "workers",
+    }
+    assert await touches(s.open_(hold_ms=1)) == {"shard"}
