@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import redis.asyncio as aioredis
 from redis.exceptions import (
@@ -25,10 +25,6 @@ from rsched.store.scripts import Value, load
 Reply = list[Any]
 # Verbs that wait for their shard's opening, or bring it about, are not told by a changed generation.
 _FRESH = "0"
-
-
-class OnReopened(Protocol):
-    def __call__(self) -> Awaitable[None]: ...
 
 
 def translate(error: RedisError) -> Unavailable:
