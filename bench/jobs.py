@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rsched.core.ids import JobId, derive_job_id
 from rsched.core.model import Definition, FunctionTarget, Misfire, MisfirePolicy, RetryPolicy, ScheduleSpec
 from rsched.core.packed import JobHead, JobRecord, misfire_code
-from rsched.core.schedule import resolve
+from rsched.core.schedule import Draft, resolve
 from rsched.core.states import JobState
 from rsched.store.jobs import PutItem
 from rsched.store.store import Store
@@ -34,12 +34,12 @@ def item(
     misfire_policy: MisfirePolicy = "run_once",
 ) -> tuple[PutItem, Owed]:
     """A new job named so that calls `function`. Invalid where the schedule is none."""
-    resolved, found = resolve(schedule, now_ms=now, team=team, name=name)
+    resolved, found = resolve(Draft(schedule, team=team, name=name), now_ms=now)
     definition = Definition(
         team=team,
         name=name,
         incarnation=1,
-        schedule=resolved,
+        schedule=resolved.schedule,
         target=FunctionTarget(function=function),
         payload=None,
         timeout_s=60,

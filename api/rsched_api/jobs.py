@@ -155,7 +155,7 @@ async def _due_again(deps: Deps, job_id: JobId, record: JobRecord) -> tuple[int 
     """When a resumed job is next due, and what it missed meanwhile."""
     definition, head, now = record.definition, record.head, deps.store.now_ms()
     try:
-        schedule = schedules.load(definition.schedule, team=definition.team, name=definition.name)
+        schedule = schedules.load(definition)
     except RschedError as error:
         raise Conflict(
             f"the schedule of {job_id} cannot be computed ({error.detail}); PUT one that can",

@@ -11,6 +11,7 @@ from rsched.core.durations import format_duration, parse_duration
 from rsched.core.errors import FieldError, Invalid, invalid
 from rsched.core.instants import format_local, format_utc, parse_instant
 from rsched.core.model import ScheduleSpec
+from rsched.core.schedule import Draft
 from rsched.core.validate import check_value, decode
 from rsched_api.deps import deps_of
 from rsched_api.requests import body, query
@@ -53,7 +54,7 @@ async def preview(request: Request) -> Response:
     if errors:
         raise Invalid(errors=errors)
     start = deps_of(request).store.now_ms() if wanted.from_ is None else _from(wanted.from_)
-    resolved, schedule = schedules.resolve(wanted.schedule, now_ms=start, team="default", name=None)
+    resolved, schedule = schedules.resolve(Draft(wanted.schedule), now_ms=start)
     # A one-off of this very moment, or one a moment ago, still runs.
     found = [int(schedule.arg)] if schedule.kind == "o" else schedule.upcoming(start, wanted.count)
     warnings = [] if found else ["there is no occurrence after `from`"]
@@ -63,7 +64,7 @@ async def preview(request: Request) -> Response:
                 Occurrence(utc=format_utc(t, short=t % 1000 == 0), local=format_local(t, schedule.zone), note=None)
                 for t in found
             ],
-            description=describe(resolved),
+            description=describe(resolved.schedule or wanted.schedule),
             warnings=warnings,
         )
     )

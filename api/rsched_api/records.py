@@ -9,9 +9,9 @@ import msgspec
 from rsched.core import schedule as schedules
 from rsched.core.durations import parse_duration
 from rsched.core.errors import invalid
-from rsched.core.model import MAX_DEFINITION_BYTES, Definition, JobSpec, ScheduleSpec, encode_definition
+from rsched.core.model import MAX_DEFINITION_BYTES, Definition, JobSpec, encode_definition
 from rsched.core.packed import JobHead, JobRecord, misfire_code
-from rsched.core.schedule import Schedule
+from rsched.core.schedule import Resolved, Schedule
 from rsched.core.states import JobState
 from rsched_api.requests import too_large
 
@@ -39,7 +39,7 @@ def hash_after_put(before: Definition, request_hash: str) -> str:
 
 def definition_of(
     spec: JobSpec,
-    schedule: ScheduleSpec,
+    resolved: Resolved,
     *,
     incarnation: int,
     created_at: int,
@@ -52,7 +52,8 @@ def definition_of(
         team=spec.team,
         name=spec.name,
         incarnation=incarnation,
-        schedule=schedule,
+        schedule=resolved.schedule,
+        schedules=resolved.schedules,
         target=spec.target,
         payload=spec.payload,
         timeout_s=spec.timeout_s,
@@ -105,5 +106,5 @@ def first_due(schedule: Schedule, now: int) -> int:
     return due
 
 
-def resolve(spec: JobSpec, now: int) -> tuple[ScheduleSpec, Schedule]:
-    return schedules.resolve(spec.schedule, now_ms=now, team=spec.team, name=spec.name)
+def resolve(spec: JobSpec, now: int) -> tuple[Resolved, Schedule]:
+    return schedules.resolve(spec, now_ms=now)

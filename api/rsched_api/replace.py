@@ -12,7 +12,7 @@ from rsched.core.errors import NotFound, RschedError, Unavailable, VersionConfli
 from rsched.core.ids import JobId
 from rsched.core.model import JobSpec
 from rsched.core.packed import JobRecord
-from rsched.core.schedule import Schedule
+from rsched.core.schedule import Resolved, Schedule
 from rsched.core.states import JobState
 from rsched.store.jobs import KEEP, Keep, PutItem
 from rsched_api import records
@@ -69,9 +69,9 @@ def _after(deps: Deps, spec: JobSpec, *, before: _Present, request_hash: str) ->
     """The record to write, and its due instant."""
     old, head = before.record.definition, before.record.head
     now = deps.store.now_ms()
-    if spec.schedule == old.schedule:
+    if (spec.schedule, spec.schedules) == (old.schedule, old.schedules):
         # A definition that was read and put back: its instant may be long behind, and is checked no more.
-        resolved, schedule = old.schedule, schedules.load(old.schedule, team=old.team, name=old.name)
+        resolved, schedule = Resolved(old.schedule, old.schedules), schedules.load(old)
     else:
         resolved, schedule = records.resolve(_same_grid(spec, before.record), now)
     definition = records.definition_of(
@@ -113,7 +113,7 @@ def _ahead(schedule: Schedule, now: int) -> bool:
 def _same_grid(spec: JobSpec, before: JobRecord) -> JobSpec:
     """With the old anchor where an interval of the same length is put without one: its grid stays where it is."""
     old, new = before.definition.schedule, spec.schedule
-    if new.every is None or new.anchor is not None or old.every is None:
+    if new is None or old is None or new.every is None or new.anchor is not None or old.every is None:
         return spec
     try:
         same = parse_duration(new.every) == parse_duration(old.every)

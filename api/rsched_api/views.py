@@ -29,7 +29,7 @@ def next_run_at(record: JobRecord, now: int) -> str | None:
         return None
     definition = record.definition
     try:
-        schedule = schedules.load(definition.schedule, team=definition.team, name=definition.name)
+        schedule = schedules.load(definition)
         at = schedule.next_after(now)
         return None if at is None else format_local(at, schedule.zone)
     except (RschedError, ValueError):
@@ -44,6 +44,7 @@ def job_view(job_id: JobId, record: JobRecord, now: int) -> JobView:
         name=d.name,
         team=d.team,
         schedule=d.schedule,
+        schedules=d.schedules,
         target=d.target,
         payload=d.payload,
         timeout_s=d.timeout_s,

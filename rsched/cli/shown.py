@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from rsched.client import Page
 
 
-def schedule_text(spec: ScheduleSpec) -> str:
+def schedule_text(job: JobView) -> str:
+    return " + ".join(_schedule_text(spec) for spec in ([job.schedule] if job.schedule else job.schedules))
+
+
+def _schedule_text(spec: ScheduleSpec) -> str:
     if spec.cron is not None:
         return f"cron {spec.cron} ({spec.timezone or 'UTC'})"
     if spec.every is not None:
@@ -44,7 +48,7 @@ def jobs(page: Page[JobView]) -> None:
             j.team,
             j.state,
             j.next_run_at or "-",
-            schedule_text(j.schedule),
+            schedule_text(j),
             target_text(j.target),
         )
         for j in page.items
@@ -59,7 +63,7 @@ def job(j: JobView) -> None:
         ("name", j.name or "-"),
         ("team", j.team),
         ("state", j.state),
-        ("schedule", schedule_text(j.schedule)),
+        ("schedule", schedule_text(j)),
         ("next_run_at", j.next_run_at or "-"),
         ("target", target_text(j.target)),
         ("payload", _json(j.payload)),

@@ -35,7 +35,7 @@ def next_occurrences(
     except ValueError as error:
         raise invalid("--from", str(error)) from None
     spec = ScheduleSpec(cron=expression, timezone=tz)
-    _, schedule = schedules.resolve(spec, now_ms=after, team=team, name=name)
+    _, schedule = schedules.resolve(schedules.Draft(spec, team=team, name=name), now_ms=after)
     found = [
         Occurrence(utc=format_utc(t, short=t % 1000 == 0), local=format_local(t, schedule.zone), note=None)
         for t in schedule.upcoming(after, count)

@@ -10,7 +10,7 @@ from rsched.core.durations import parse_duration
 
 Duration = str | int | float
 MisfirePolicy = Literal["run_once", "run_all", "skip"]
-Overlap = Literal["allow"]
+Overlap = Literal["allow", "skip", "queue_one", "queue_all", "cancel_running"]
 Priority = Literal["high", "normal", "low"]
 
 PRIORITY_CODE: dict[Priority, str] = {"high": "0", "normal": "1", "low": "2"}
@@ -19,8 +19,26 @@ HTTP_QUEUE = "http"
 MAX_DEFINITION_BYTES = 65_536
 
 
+class DstPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What cron does where the clocks change. What is left out: a job of every hour follows elapsed time (skip, both), any
+    other fires each wall slot once (shift, first).
+
+    gap: of slots that the clock jumps over, one run at the first instant after it, or none. overlap: slots that come
+    twice fire on the first pass, or on both.
+    """
+
+    gap: Literal["shift", "skip"] | None = None
+    overlap: Literal["first", "both"] | None = None
+
+
 class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One of {cron, timezone}, {every, anchor}, {at}, {delay}. Instants are RFC 3339 with offset."""
+    """One of {cron, timezone}, {every, anchor}, {at}, {delay}. Instants are RFC 3339 with offset.
+
+    second, year: cron fields beside `cron`. exclude: dates, date ranges (`2026-12-24/2027-01-02`, both included) in the
+    schedule's zone, and names of the team's calendars. start, end: occurrences lie in start <= t < end. max_runs: the
+    first so many from start (by default the creation). window: each run starts at a fixed point in so long after its
+    occurrence.
+    """
 
     cron: str | None = None
     timezone: str | None = None
@@ -28,6 +46,14 @@ class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     anchor: str | None = None
     at: str | None = None
     delay: Duration | None = None
+    second: str | int | None = None
+    year: str | int | None = None
+    dst: DstPolicy | None = None
+    exclude: list[str] | str = []
+    start: str | None = None
+    end: str | None = None
+    max_runs: int | None = None
+    window: Duration | None = None
 
 
 class HttpTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="http"):
@@ -76,16 +102,20 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Misfire(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """grace: an occurrence later than this is a misfire."""
+    """grace: an occurrence later than this is a misfire. catchup_window: one missed longer ago is skipped on record,
+    whatever the policy; none: however long ago.
+    """
 
     grace: Duration = "60s"
+    catchup_window: Duration | None = None
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /v1/jobs."""
+    """The body of POST /v1/jobs. One of schedule and schedules (their union, one occurrence an instant)."""
 
-    schedule: ScheduleSpec
     target: Target
+    schedule: ScheduleSpec | None = None
+    schedules: list[ScheduleSpec] = []
     name: str | None = None
     team: str = "default"
     payload: Any = None
@@ -108,7 +138,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     team: str
     name: str | None
     incarnation: int
-    schedule: ScheduleSpec
+    schedule: ScheduleSpec | None
     target: Target
     payload: Any
     timeout_s: float
@@ -122,6 +152,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     updated_at: int
     key: str | None
     body_hash: str
+    schedules: list[ScheduleSpec] = []
 
     @property
     def lane(self) -> str:
@@ -149,13 +180,26 @@ class MisfireView(Misfire, frozen=True, kw_only=True, omit_defaults=False):
     """As Misfire, with every default said."""
 
 
-class JobView(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as the API shows it. Instants are RFC 3339; next_run_at has the offset of the job's own zone."""
+class PauseView(msgspec.Struct, frozen=True, kw_only=True):
+    """note: why, in the words of who paused. until: when it resumes by itself, and what it does then about the occurrences
+    missed.
+    """
+
+    note: str | None
+    until: str | None
+    missed: MisfirePolicy
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job as the API shows it. Instants are RFC 3339; next_run_at has the offset of the job's own zone.
+
+    One of schedule and schedules is there. pause: of a paused job. skipped: occurrences that made no run, by reason, only
+    where one job is asked for.
+    """
 
     job_id: str
     name: str | None
     team: str
-    schedule: ScheduleSpec
     target: Target
     payload: Any
     timeout_s: float
@@ -170,6 +214,10 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     created_at: str
     updated_at: str
+    schedule: ScheduleSpec | None = None
+    schedules: list[ScheduleSpec] = []
+    pause: PauseView | None = None
+    skipped: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
 
 
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True):

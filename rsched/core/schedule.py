@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -17,16 +17,63 @@ from rsched.core.ids import short_hash
 from rsched.core.instants import MAX_INSTANT_MS, format_utc, parse_instant
 from rsched.core.model import ScheduleSpec
 
-__all__ = ["Cron", "Interval", "Missed", "OneOff", "Schedule", "load", "resolve"]
+__all__ = [
+    "Calendars",
+    "Cron",
+    "Draft",
+    "Interval",
+    "Missed",
+    "OneOff",
+    "Resolved",
+    "Schedule",
+    "Scheduled",
+    "calendar_names",
+    "load",
+    "resolve",
+]
 
 T = TypeVar("T")
 
 MAX_AGE_MS = 60_000  # an `at` up to this old still runs at once
 MIN_EVERY_MS = 1000
 
+Calendars = Mapping[str, Sequence[str]]  # of one team: name -> dates and date ranges, as ScheduleSpec.exclude has them
+
+
+class Scheduled(Protocol):
+    """What has a schedule: a JobSpec, a Definition. One of schedule and schedules is given."""
+
+    @property
+    def schedule(self) -> ScheduleSpec | None: ...
+    @property
+    def schedules(self) -> Sequence[ScheduleSpec]: ...
+    @property
+    def team(self) -> str: ...
+    @property
+    def name(self) -> str | None: ...
+
+
+class Draft(NamedTuple):
+    """A schedule before there is a job that has it."""
+
+    schedule: ScheduleSpec | None
+    schedules: Sequence[ScheduleSpec] = ()
+    team: str = "default"
+    name: str | None = None
+
+
+class Resolved(NamedTuple):
+    """The schedule of a job with nothing left that depends on now; valid input again."""
+
+    schedule: ScheduleSpec | None
+    schedules: list[ScheduleSpec]
+
 
 class Schedule(Protocol):
-    """kind and arg are what the shard keeps. Instants in ms; nothing here reads a clock."""
+    """kind and arg are what the shard keeps. Instants in ms; nothing here reads a clock.
+
+    window_ms: how long after its occurrence a run may start (0: right then); end_ms: no run starts at or after it.
+    """
 
     @property
     def kind(self) -> Literal["o", "e", "c"]: ...
@@ -34,6 +81,10 @@ class Schedule(Protocol):
     def arg(self) -> str: ...
     @property
     def zone(self) -> ZoneInfo: ...
+    @property
+    def window_ms(self) -> int: ...
+    @property
+    def end_ms(self) -> int | None: ...
     def next_after(self, t_ms: int) -> int | None:
         """The first occurrence strictly after t_ms, or None."""
 
@@ -48,6 +99,8 @@ class OneOff:
     """One occurrence. arg: its instant."""
 
     kind: Literal["o"] = "o"
+    window_ms = 0
+    end_ms: int | None = None
 
     def __init__(self, at_ms: int) -> None:
         self.at_ms = at_ms
@@ -68,6 +121,8 @@ class Interval:
     """anchor + k * every for every whole k, elapsed time; the anchor sets the phase, not the start."""
 
     kind: Literal["e"] = "e"
+    window_ms = 0
+    end_ms: int | None = None
 
     def __init__(self, *, anchor_ms: int, every_ms: int) -> None:
         self.anchor_ms, self.every_ms = anchor_ms, every_ms
@@ -94,6 +149,8 @@ class Cron:
     """A cron expression in a zone. arg: the schedule id, which all jobs of this meaning, zone and tzdata share."""
 
     kind: Literal["c"] = "c"
+    window_ms = 0
+    end_ms: int | None = None
 
     def __init__(self, expression: cron.Expression, *, zone_name: str) -> None:
         self.expression = expression
@@ -122,10 +179,18 @@ def _upcoming(next_after: Callable[[int], int | None], t_ms: int, n: int) -> lis
     return out
 
 
-def resolve(spec: ScheduleSpec, *, now_ms: int, team: str, name: str | None) -> tuple[ScheduleSpec, Schedule]:
-    """Checks a spec as people write it, and fixes what depends on now: a delay becomes `at`, an interval gets its anchor,
-    cron its zone. The spec that comes back is valid input again. Raises Invalid, which names every wrong field.
+def calendar_names(job: Scheduled) -> frozenset[str]:
+    """The calendars of the team that the job's exclusions name."""
+    return frozenset()
+
+
+def resolve(job: Scheduled, *, now_ms: int, calendars: Calendars | None = None) -> tuple[Resolved, Schedule]:
+    """Checks a schedule as people write it, and fixes what depends on now: a delay becomes `at`, an interval gets its anchor,
+    cron its zone. What comes back is valid input again. Raises Invalid, which names every wrong field.
     """
+    spec = job.schedule
+    if spec is None:
+        raise _invalid(FieldError("schedule", "is required; add it"))
     if spec.delay is not None and _kinds(spec) == ["delay"]:
         delay_ms = _checked("schedule.delay", parse_duration, spec.delay)
         spec = msgspec.structs.replace(spec, delay=None, at=format_utc(now_ms + delay_ms))
@@ -133,7 +198,7 @@ def resolve(spec: ScheduleSpec, *, now_ms: int, team: str, name: str | None) -> 
         spec = msgspec.structs.replace(spec, anchor=format_utc(now_ms))
     elif spec.cron is not None and spec.timezone is None:
         spec = msgspec.structs.replace(spec, timezone="UTC")
-    schedule = load(spec, team=team, name=name)
+    schedule = _load(spec, team=job.team, name=job.name)
     if isinstance(schedule, OneOff) and schedule.at_ms < now_ms - MAX_AGE_MS:
         raise _invalid(
             FieldError(
@@ -141,11 +206,17 @@ def resolve(spec: ScheduleSpec, *, now_ms: int, team: str, name: str | None) -> 
                 f"{spec.at!r} is more than 60 s ago (now is {format_utc(now_ms, short=True)}); write an instant to come",
             )
         )
-    return spec, schedule
+    return Resolved(spec, []), schedule
 
 
-def load(spec: ScheduleSpec, *, team: str, name: str | None) -> Schedule:
-    """The schedule of a resolved spec, however old it is. Raises Invalid where the spec makes none (any more)."""
+def load(job: Scheduled, *, calendars: Calendars | None = None) -> Schedule:
+    """The schedule of a resolved job, however old it is. Raises Invalid where it makes none (any more)."""
+    if job.schedule is None:
+        raise _invalid(FieldError("schedule", "is required; add it"))
+    return _load(job.schedule, team=job.team, name=job.name)
+
+
+def _load(spec: ScheduleSpec, *, team: str, name: str | None) -> Schedule:
     kinds = _kinds(spec)
     errors: list[FieldError] = []
     if spec.timezone is not None and spec.cron is None:

@@ -210,6 +210,9 @@ def _retry(spec: JobSpec) -> Found:
 
 
 def _schedule(spec: JobSpec) -> Found:
+    if spec.schedule is None:
+        yield FieldError("schedule", "is required; add it")
+        return
     for name in ("every", "delay"):
         value = getattr(spec.schedule, name)
         if value is not None:

@@ -67,7 +67,7 @@ def _due(job: LedgerJob, head: JobHead, *, mark: int, ran: set[str]) -> int | No
         return None if run_id_of(job.job_id, at) in ran else at
     definition = decode_definition(job.value.partition(b"\n")[2])
     try:
-        schedule = schedules.load(definition.schedule, team=definition.team, name=definition.name)
+        schedule = schedules.load(definition)
         # All before the watermark are claimed; the occurrence at its very instant is not.
         return schedule.next_after(max(mark - 1, head.sv_at))
     except (RschedError, ValueError) as error:

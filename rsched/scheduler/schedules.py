@@ -23,7 +23,7 @@ class Schedules:
             if record is None or isinstance(record, JobHead) or record.head.state is not JobState.ACTIVE:
                 return None
             definition = record.definition
-            return record, load(definition.schedule, team=definition.team, name=definition.name)
+            return record, load(definition)
         except (ValueError, KeyError, ArithmeticError, Rejected) as error:
             await self.park(job, error)
             return None

@@ -5,13 +5,15 @@ from hypothesis import strategies as st
 from rsched.core.errors import Invalid
 from rsched.core.instants import MAX_INSTANT_MS, format_utc, parse_instant
 from rsched.core.model import ScheduleSpec
-from rsched.core.schedule import Cron, Interval, Missed, OneOff, Schedule, load, resolve
+from rsched.core.schedule import Cron, Draft, Interval, Missed, OneOff, Schedule, load, resolve
 
 NOW = parse_instant("2026-10-25T20:30:00.123Z")
 
 
 def resolved(**fields: object) -> tuple[ScheduleSpec, Schedule]:
-    return resolve(ScheduleSpec(**fields), now_ms=NOW, team="default", name="job")  # type: ignore[arg-type]
+    found, schedule = resolve(Draft(ScheduleSpec(**fields), name="job"), now_ms=NOW)  # type: ignore[arg-type]
+    assert found.schedule is not None
+    return found.schedule, schedule
 
 
 def refused(**fields: object) -> dict[str, str]:
@@ -68,9 +70,9 @@ def test_cron_gets_its_zone_and_a_schedule_id_by_meaning() -> None:
 )
 def test_a_resolved_spec_resolves_to_itself_and_loads_later(fields: dict[str, object]) -> None:
     spec, schedule = resolved(**fields)
-    again, same = resolve(spec, now_ms=NOW + 30_000, team="default", name="job")
-    assert again == spec
-    loaded = load(spec, team="default", name="job")
+    again, same = resolve(Draft(spec, name="job"), now_ms=NOW + 30_000)
+    assert again.schedule == spec
+    loaded = load(Draft(spec, name="job"))
     assert (schedule.kind, schedule.arg) == (same.kind, same.arg) == (loaded.kind, loaded.arg)
 
 
@@ -78,7 +80,7 @@ def test_an_instant_up_to_a_minute_ago_runs_and_an_older_one_is_refused() -> Non
     assert resolved(at=format_utc(NOW - 60_000))[1].arg == str(NOW - 60_000)
     old = format_utc(NOW - 60_001)
     assert "more than 60 s ago" in refused(at=old)["schedule.at"]
-    assert load(ScheduleSpec(at=old), team="default", name=None).arg == str(NOW - 60_001)
+    assert load(Draft(ScheduleSpec(at=old))).arg == str(NOW - 60_001)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +114,9 @@ def test_expression_and_zone_are_both_named_when_both_are_wrong() -> None:
 
 def test_h_depends_on_the_owner_and_nothing_else_does() -> None:
     h = ScheduleSpec(cron="H H * * *", timezone="UTC")
-    assert load(h, team="a", name="x").arg == load(h, team="a", name="x").arg != load(h, team="b", name="x").arg
+    assert load(Draft(h, (), "a", "x")).arg == load(Draft(h, (), "a", "x")).arg != load(Draft(h, (), "b", "x")).arg
     plain = ScheduleSpec(cron="0 2 * * *", timezone="UTC")
-    assert load(plain, team="a", name="x") is load(plain, team="b", name="y")
+    assert load(Draft(plain, (), "a", "x")) is load(Draft(plain, (), "b", "y"))
 
 
 @settings(deadline=None)

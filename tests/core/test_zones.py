@@ -126,11 +126,11 @@ def test_a_file_that_is_no_zone_is_refused() -> None:
 
 def test_the_hosts_zone_and_zone_files_do_not_matter() -> None:
     code = (
-        "from rsched.core.schedule import load\n"
+        "from rsched.core.schedule import Draft, load\n"
         "from rsched.core.model import ScheduleSpec\n"
         "from rsched.core.instants import *\n"
         "for cron, zone in (('0 2 * * *', 'Africa/Casablanca'), ('30 * * * *', 'America/Vancouver')):\n"
-        "    s = load(ScheduleSpec(cron=cron, timezone=zone), team='t', name=None)\n"
+        "    s = load(Draft(ScheduleSpec(cron=cron, timezone=zone)))\n"
         "    for t in s.upcoming(parse_instant('2026-10-24T00:00:00Z'), 200): print(t, format_local(t, s.zone))\n"
     )
     outputs = set()

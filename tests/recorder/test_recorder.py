@@ -139,7 +139,7 @@ def test_all_is_rebuilt_from_the_ledger_when_redis_lost_everything(world: InWorl
             await w.opened()
             kept = await w.store.get_job(JobId(job_id("cron")))
             assert kept is not None
-            schedule = schedules.load(definition().schedule, team="default", name="cron")
+            schedule = schedules.load(definition())
             assert await w.due_of("cron") == schedule.next_after(T0)
             assert await w.due_of("once") == FUTURE
             assert await w.due_of("gone") is None
