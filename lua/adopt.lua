@@ -1,6 +1,6 @@
 -- A worker says which attempts it holds after the shard was opened, so that Redis learns leases it may have lost.
 -- MOVES   none -> RUNNING, QUEUED -> RUNNING, RETRYING -> RUNNING, RUNNING -> RUNNING
--- KEYS    shard holders runs leases staged retries jobs workers journal
+-- KEYS    shard open holders runs leases staged retries jobs workers journal
 -- ARGV    generation:text worker:text lease_ms:int queues:text items:[run:text attempt:int fence:text]
 -- REPLY   ok now lease_end tags:[tag]... (ok, stale_fence, missing) | closed
 -- COST    4 calls a run
@@ -16,13 +16,15 @@
 --include partition_of
 --include variadic
 --include typed
+--include staged_member
+--include overlap_of
 local m = redis.call('HMGET', KEYS[1], 'generation', 'state', 'run_id', 'repl_id', 'lost')
 local server, replication = server_ids()
 if m[3] ~= server or m[4] ~= replication or (m[2] ~= 'open' and m[2] ~= 'recovering') then return {'closed'} end
 typed({'leases', 'staged', 'retries'}, {'workers'})
 local now = now_ms()
 local at, lease_end = text(now), text(now + a_lease_ms)
-local tags, events, records, leases, taken = {}, {}, {}, {}, {}
+local tags, events, records, leases, taken, waiting, open = {}, {}, {}, {}, {}, {}, {}
 for i = group_at, #ARGV, group_width do
   local run, attempt, fence = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
   local p, job = partition_of(run), string.sub(run, 1, 15)
@@ -36,10 +38,15 @@ for i = group_at, #ARGV, group_width do
     tags[#tags + 1] = 'ok'
     if not r then
       r = {rev = run_first_rev(head.sv), lane = head.lane, sv = head.sv, claimed = at, due = at, started = at,
-        flags = string.find(run, ':m-', 1, true) and 'M' or (head.kind == 'o' and 'L' or '')}
+        flags = (string.find(run, ':m-', 1, true) and 'M' or (head.kind == 'o' and 'L' or '')) .. overlap_of(head)}
     end
     if r.fence ~= fence then
-      taken[#taken + 1] = run .. '|' .. r.lane
+      taken[#taken + 1] = staged_member(run, r.lane, r.flags)
+      waiting[#waiting + 1] = run .. '|' .. r.lane
+      if string.find(r.flags, '%l') then
+        redis.call('ZCARD', key('open', job))
+        open[#open + 1] = {job, run}
+      end
       r.state, r.rev, r.attempt, r.fence, r.worker = 'R', r.rev + 1, attempt, fence, a_worker
       local record = run_pack(r)
       events[#events + 1] = 'r'
@@ -55,7 +62,8 @@ journal('journal', m[1], events)
 variadic('HSET', key('runs'), records, 2)
 variadic('ZADD', key('leases'), leases, 2)
 variadic('ZREM', key('staged'), taken, 1)
-variadic('ZREM', key('retries'), taken, 1)
+variadic('ZREM', key('retries'), waiting, 1)
+for i = 1, #open do redis.call('ZADD', key('open', open[i][1]), '0', open[i][2]) end
 redis.call('SREM', key('holders'), a_worker)
 redis.call('HSET', key('workers'), a_worker, at .. '|' .. a_queues .. '|' .. text(a_lease_ms))
 return {'ok', at, lease_end, tags}

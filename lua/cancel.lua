@@ -1,6 +1,6 @@
 -- Cancels a run: at once if it has not started, else by asking its worker to stop it.
 -- MOVES   QUEUED -> CANCELLED, RETRYING -> CANCELLED
--- KEYS    shard runs staged retries jobs body due definitions signals
+-- KEYS    shard open payloads runs staged retries jobs body due definitions signals
 -- ARGV    generation:text run:text
 -- REPLY   ok now journal_id | cancelling now journal_id | missing now | closed | reopened generation
 -- COST    8 calls
@@ -12,13 +12,18 @@
 --include complete
 --include complete_write
 --include typed
+--include staged_member
+--include run_ended_write
+--include run_ended
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'staged', 'retries'}, {})
-local now = text(now_ms())
+local now_at = now_ms()
+local now = text(now_at)
 local r = run_parse(redis.call('HGET', key('runs'), a_run))
 if not r then return {'missing', now} end
-local member = a_run .. '|' .. r.lane
+local freed = {freed = {}, payloads = {}}
+run_ended(freed, a_run, r.flags)
 local last = string.find(r.flags, 'L', 1, true)
 r.rev = r.rev + 1
 if r.state == 'R' then
@@ -34,7 +39,8 @@ local events = {'r', a_run .. '\n' .. run_pack(r) .. '\n' .. now .. '\ncancelled
 local done = complete(last and {{string.sub(a_run, 1, 15), r.sv}} or {}, events)
 local id = journal('definitions', marker.generation, events)
 redis.call('HDEL', key('runs'), a_run)
-redis.call('ZREM', key('staged'), member)
-redis.call('ZREM', key('retries'), member)
+redis.call('ZREM', key('staged'), staged_member(a_run, r.lane, r.flags))
+redis.call('ZREM', key('retries'), a_run .. '|' .. r.lane)
 complete_write(done)
+run_ended_write(freed, now_at)
 return {'ok', now, id}

@@ -4,7 +4,8 @@
 -- KEYS    shard owners due heads jobs calendar runs staged journal poison
 -- ARGV    generation:text scheduler:text horizon_ms:int limit:int items:[partition:int epoch:int]
 --         epoch 0: ownership is not checked. limit: jobs looked at.
--- REPLY   ok now claimed more needs:[schedule after job]... late:[job due]... stale:[partition]... | closed | reopened generation
+-- REPLY   ok now claimed more needs:[schedule after job]... late:[job due]... stale:[partition]... resumes:[job]... | full now | closed | reopened generation
+--         resumes: paused jobs whose pause ends now.
 -- COST    3 calls a partition and 1 lookup a distinct (schedule, instant); variadic over the runs
 --include guard
 --include now_ms
@@ -16,14 +17,18 @@
 --include fetch_all
 --include variadic
 --include typed
+--include release_at
+--include extras
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'staged', 'heads'}, {'poison'})
 local now = now_ms()
 local at = text(now)
+if marker.ladder >= 2 then return {'full', at} end
 local horizon = now + a_horizon_ms
 local out = {events = {}, records = {}, staged = {}}
-local needs, needed, late, stale, left, more = {}, {}, {}, {}, a_limit, 0
+local needs, needed, late, stale, resumes, left, more = {}, {}, {}, {}, {}, a_limit, 0
+local unstaged = {}
 local moved, gone, bad, heads_set, heads_gone = {}, {}, {}, {}, {}
 local partitions = {}
 for i = group_at, #ARGV, group_width do partitions[#partitions + 1] = ARGV[i] end
@@ -63,10 +68,20 @@ for n = 1, #partitions do
         out.events[#out.events + 1] = 'x'
         out.events[#out.events + 1] = 'due\n' .. job .. '\n' .. at .. '\n' .. (values[i] or '')
         zrem[#zrem + 1] = job
+      elseif head.state == 'p' and extras(head)[4] ~= '' then
+        -- In the due set for the end of its pause.
+        if due <= now then resumes[#resumes + 1] = job end
+        if not lowest or due < lowest then lowest = due end
       elseif head.state ~= 'a' then
         zrem[#zrem + 1] = job
       else
-        if due < now - head.grace and not (head.kind == 'o' and head.misfire ~= 's') then
+        local window, overlap, slack = '', '', head.grace
+        if string.byte(head.rest) == 124 then
+          local fields = extras(head)
+          window, overlap = fields[2], fields[3]
+          if window ~= '' then slack = slack + tonumber(string.match(window, '^%d+')) end
+        end
+        if due < now - slack and not (head.kind == 'o' and (head.misfire == 'o' or head.misfire == 'a')) then
           late[#late + 1] = job
           late[#late + 1] = text(due)
           stays = true
@@ -94,10 +109,21 @@ for n = 1, #partitions do
           if not lowest or due < lowest then lowest = due end
         else
           local old = run_parse(present[i])
+          local start = text(release_at(runs[i], due, window, following))
           if not old then
-            run_put(out, runs[i], head, text(due), at, following and '' or 'L')
+            run_put(out, runs[i], head, start, at, following and '' or 'L', overlap)
           elseif old.state == 'Q' and old.sv < head.sv then
-            old.sv, old.rev, old.flags = head.sv, run_first_rev(head.sv), following and '' or 'L'
+            local before = staged_member(runs[i], old.lane, old.flags)
+            old.sv, old.rev = head.sv, run_first_rev(head.sv)
+            if redis.call('ZSCORE', key('staged'), before) then
+              old.flags, old.due = (following and '' or 'L') .. overlap, start
+              unstaged[#unstaged + 1] = before
+              out.staged[#out.staged + 1] = start
+              out.staged[#out.staged + 1] = staged_member(runs[i], old.lane, old.flags)
+            else
+              -- Released already: judged by the policy it had.
+              old.flags = (following and '' or 'L') .. (string.match(old.flags, '%l') or '')
+            end
             local record = run_pack(old)
             out.events[#out.events + 1] = 'r'
             out.events[#out.events + 1] = runs[i] .. '\n' .. record .. '\n' .. at .. '\n'
@@ -131,9 +157,10 @@ end
 journal('journal', marker.generation, out.events)
 variadic('HSET', key('poison'), bad, 2)
 variadic('HSET', key('runs'), out.records, 2)
+variadic('ZREM', key('staged'), unstaged, 1)
 variadic('ZADD', key('staged'), out.staged, 2)
 for i = 1, #moved do variadic('ZADD', key('due', moved[i][1], 0), moved[i][2], 2) end
 for i = 1, #gone do variadic('ZREM', key('due', gone[i][1], 0), gone[i][2], 1) end
 variadic('ZADD', key('heads'), heads_set, 2)
 variadic('ZREM', key('heads'), heads_gone, 1)
-return {'ok', at, text(#out.staged / 2), text(more), needs, late, stale}
+return {'ok', at, text(#out.staged / 2), text(more), needs, late, stale, resumes}

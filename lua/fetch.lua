@@ -1,9 +1,9 @@
 -- Hands runs to a worker under a lease and a new fence, teams in fair order, by priority within a team with a floor for
 -- the lower ones. A repeat of the same request number gives the same runs again.
 -- MOVES   QUEUED -> RUNNING, RETRYING -> RUNNING, QUEUED -> SKIPPED, RETRYING -> SKIPPED, QUEUED -> CANCELLED, RETRYING -> CANCELLED
--- KEYS    shard ready virtual q runs jobs body due leases fence workers requests journal poison
+-- KEYS    shard open payloads staged signals ready virtual q runs jobs body due leases fence workers requests journal poison
 -- ARGV    generation:text worker:text request:text slots:int lease_ms:int visits:int queues:[queue:text]
--- REPLY   ok now lease_end more runs:[run attempt fence due_at flags value]... | closed | reopened generation
+-- REPLY   ok now lease_end more runs:[run attempt fence due_at flags value payload]... | full now | closed | reopened generation
 -- COST    1 HGET a run; 5 calls a lane; variadic otherwise
 --include guard
 --include now_ms
@@ -16,16 +16,20 @@
 --include fetch_all
 --include variadic
 --include typed
+--include run_ended_write
+--include run_ended
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'leases'}, {'poison', 'workers'})
 local now = now_ms()
 local at, lease_end = text(now), text(now + a_lease_ms)
+if marker.ladder >= 2 then return {'full', at} end
 local replies = {}
 local function give(run, r, whole)
   local n = #replies
   replies[n + 1], replies[n + 2], replies[n + 3] = run, text(r.attempt), r.fence
   replies[n + 4], replies[n + 5], replies[n + 6] = r.due, r.flags, whole
+  replies[n + 7] = string.find(r.flags, 'P', 1, true) and redis.call('HGET', key('payloads'), run) or ''
 end
 local before = redis.call('HGET', key('requests'), a_worker)
 if before and string.match(before, '^(%S+)') == a_request then
@@ -128,6 +132,7 @@ for n = 1, #names do
 end
 -- Reads: what the picked runs have become meanwhile.
 local events, records, gone, leases, last, bad, given, seen = {}, {}, {}, {}, {}, {}, {}, {}
+local freed = {freed = {}, payloads = {}}
 local fence = tonumber(redis.call('GET', key('fence')) or '0')
 local fence_before = fence
 local values = fetch_all(key('runs'), picks)
@@ -170,6 +175,7 @@ for i = 1, #picks do
       give(run, r, job_whole(p, job, value))
     else
       gone[#gone + 1] = run
+      run_ended(freed, run, r.flags)
       if string.find(r.flags, 'L', 1, true) then last[#last + 1] = {job, r.sv} end
     end
   end
@@ -187,6 +193,7 @@ variadic('HSET', key('runs'), records, 2)
 variadic('ZADD', key('leases'), leases, 2)
 variadic('HDEL', key('runs'), gone, 1)
 complete_write(done)
+run_ended_write(freed, now)
 for i = 1, #drains do
   local d = drains[i]
   if d[3] then

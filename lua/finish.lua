@@ -1,7 +1,7 @@
 -- Ends attempts: the run succeeds, waits for its retry, dies or is cancelled, if the fence is still the run's own.
 -- A repeat of the same request number is answered `already` for all.
 -- MOVES   RUNNING -> SUCCEEDED, RUNNING -> RETRYING, RUNNING -> DEAD, RUNNING -> CANCELLED
--- KEYS    shard runs leases retries jobs body due finishes journal signals
+-- KEYS    shard open staged payloads runs leases retries jobs body due finishes journal signals
 -- ARGV    generation:text worker:text request:text items:[run:text fence:text outcome:text delay_ms:int started_at:text error:text]
 --         outcome: S, T (retry after delay_ms), D or C.
 -- REPLY   ok now tags:[tag]... (ok, already, stale_fence, missing) | closed | reopened generation
@@ -19,7 +19,8 @@ if refusal then return refusal end
 typed({'leases', 'retries'}, {})
 local now = now_ms()
 local at = text(now)
-local out = {events = {}, records = {}, retries = {}, ended = {}, gone = {}, last = {}}
+local out = {events = {}, records = {}, retries = {}, ended = {}, gone = {}, last = {},
+  freed = {}, payloads = {}}
 local tags, runs, seen = {}, {}, {}
 for i = group_at, #ARGV, group_width do runs[#runs + 1] = ARGV[i] end
 local repeated = redis.call('HGET', key('finishes'), a_worker) == a_request
@@ -38,6 +39,6 @@ for n = 1, #runs do
     end_attempt(out, run, r, ARGV[i + 2], now, tonumber(ARGV[i + 3]), ARGV[i + 5])
   end
 end
-end_write(out, marker.generation)
+end_write(out, marker.generation, now)
 redis.call('HSET', key('finishes'), a_worker, a_request)
 return {'ok', at, tags}

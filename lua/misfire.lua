@@ -2,9 +2,9 @@
 -- due time past now; each only if the job is still due as the caller saw it.
 -- MOVES   none -> QUEUED
 -- KEYS    shard due heads jobs body runs staged catchup journal signals
--- ARGV    generation:text items:[job:text sv:int due:text next:text run_at:text first:text last:text count:int to:text]
+-- ARGV    generation:text items:[job:text sv:int due:text next:text run_at:text first:text last:text count:int from:text to:text]
 --         next '': none follows. run_at: the occurrence to run, '' for none. first, last, count: those skipped.
---         to: end of the catch-up range that starts at due, '' for none.
+--         from, to: the catch-up range, '' for none.
 -- REPLY   ok now tags:[tag]... (ok, stale) | closed | reopened generation
 -- COST    8 calls an item
 --include guard
@@ -19,6 +19,8 @@
 --include variadic
 --include typed
 --include typed_job
+--include range_event
+--include overlap_of
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'staged', 'catchup', 'heads'}, {'runs'})
@@ -27,7 +29,7 @@ local at = text(now)
 local out, tags, writes, ranges = {events = {}, records = {}, staged = {}}, {}, {}, {}
 for i = group_at, #ARGV, group_width do
   local job, sv, due, following, run_at = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
-  local count, to = tonumber(ARGV[i + 7]), ARGV[i + 8]
+  local count, from, to = tonumber(ARGV[i + 7]), ARGV[i + 8], ARGV[i + 9]
   local p = partition_of(job)
   typed_job(p)
   local head = job_read(p, job)
@@ -38,15 +40,17 @@ for i = group_at, #ARGV, group_width do
     tags[#tags + 1] = 'ok'
     local value = nil
     if run_at ~= '' and redis.call('HEXISTS', key('runs'), job .. ':' .. run_at) == 0 then
-      run_put(out, job .. ':' .. run_at, head, at, at, following == '' and 'L' or '')
+      run_put(out, job .. ':' .. run_at, head, at, at, following == '' and 'L' or '', overlap_of(head))
     end
     if count > 0 then
       out.events[#out.events + 1] = 'k'
       out.events[#out.events + 1] = table.concat({job, ARGV[i + 5], ARGV[i + 6], ARGV[i + 7], 'misfire', at}, '\n')
     end
     if to ~= '' then
+      local member = table.concat({job, from, to, text(sv), following == '' and 'L' or '', at}, '|')
       ranges[#ranges + 1] = at
-      ranges[#ranges + 1] = table.concat({job, due, to, text(sv), following == '' and 'L' or ''}, '|')
+      ranges[#ranges + 1] = member
+      range_event(out.events, member, at)
     elseif following == '' and run_at == '' then
       head.state = 'c'
       value = head_pack(head)

@@ -1,9 +1,10 @@
 -- Pays out the next occurrences of a catch-up range as runs; the range moves on in the same step. Of a job that was
--- paused, rescheduled or deleted since, the rest is skipped on record, its count a lower bound.
+-- paused, rescheduled or deleted since, the rest is skipped on record.
 -- MOVES   none -> QUEUED
 -- KEYS    shard catchup jobs runs staged journal signals
--- ARGV    generation:text member:text score:text rest:text pace_ms:int items:[at:text]
---         rest: the range that is left, '' when it is paid out. score: as the caller saw it.
+-- ARGV    generation:text member:text score:text rest:text pace_ms:int left:int items:[at:text]
+--         rest: the range that is left, '' when it is paid out. score: as the caller saw it. left: how many occurrences the range
+--         still has, for the record if they are skipped; 0 where nobody can count them.
 -- REPLY   ok now count | stale now | gone now | closed | reopened generation
 -- COST    7 calls; variadic over the runs
 --include guard
@@ -15,6 +16,8 @@
 --include variadic
 --include signal_due
 --include typed
+--include range_event
+--include overlap_of
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'staged'}, {'runs'})
@@ -22,23 +25,28 @@ local now = now_ms()
 local at = text(now)
 local score = redis.call('ZSCORE', key('catchup'), a_member)
 if not score or text(tonumber(score)) ~= a_score then return {'stale', at} end
-local job, from, to, sv, last = string.match(a_member, '^([^|]+)|(%d+)|(%d+)|(%d+)|(%a*)$')
+local job, from, to, sv, flags, made = string.match(a_member, '^([^|]+)|(%d+)|(%d+)|(%d+)|(%a*)|(%d+)$')
 local head = job and head_parse(redis.call('HGET', key('jobs', partition_of(job), 0), job))
 if not head or head.state ~= 'a' or text(head.sv) ~= sv then
   local reason = (not head or head.state == 'd') and 'deleted' or head.state == 'p' and 'paused' or 'withdrawn by an edit'
   if job then
-    journal('journal', marker.generation, {'k', table.concat({job, from, to, '1', reason, at}, '\n')})
+    local gone = {'k', table.concat({job, from, to, text(math.max(a_left, 1)), reason, at}, '\n')}
+    range_event(gone, table.concat({job, text(tonumber(to) + 1), to, sv, flags, made}, '|'), at)
+    journal('journal', marker.generation, gone)
   end
   redis.call('ZREM', key('catchup'), a_member)
   return {'gone', at}
 end
 local out, runs = {events = {}, records = {}, staged = {}}, {}
 for i = group_at, #ARGV do runs[#runs + 1] = job .. ':' .. ARGV[i] end
+local overlap = overlap_of(head)
 for i = 1, #runs do
   if redis.call('HEXISTS', key('runs'), runs[i]) == 0 then
-    run_put(out, runs[i], head, at, at, (a_rest == '' and i == #runs) and last or '')
+    local last = a_rest == '' and i == #runs and string.match(flags, 'L') or ''
+    run_put(out, runs[i], head, at, at, last, overlap)
   end
 end
+range_event(out.events, a_rest ~= '' and a_rest or table.concat({job, text(tonumber(to) + 1), to, sv, flags, made}, '|'), at)
 journal('journal', marker.generation, out.events)
 variadic('HSET', key('runs'), out.records, 2)
 variadic('ZADD', key('staged'), out.staged, 2)

@@ -3,8 +3,9 @@
 -- KEYS    shard due heads jobs body calendar definitions signals
 -- ARGV    generation:text atomic:int items:[job:text expect:int due:text value:text]
 --         expect 0: no such job yet; else its present version. due '': none; 'keep': as it is, for a job
---         still in the state that value says.
--- REPLY   ok now journal_id tag... (ok, exists, conflict, deleted, missing) | refused now tags:[tag]... | closed | reopened generation
+--         still in the state that value says. A paused job is due at the end of its pause, whatever is given. full: too little
+--         memory is left for jobs that are new.
+-- REPLY   ok now journal_id tag... (ok, exists, conflict, deleted, missing, full) | refused now tags:[tag]... | closed | reopened generation
 -- COST    5 calls an item
 --include guard
 --include now_ms
@@ -17,6 +18,7 @@
 --include text
 --include typed
 --include typed_job
+--include extras
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'heads'}, {})
@@ -33,6 +35,7 @@ for i = group_at, #ARGV, group_width do
   elseif planned[job] then tag = 'exists'
   elseif old and old.state == 'd' then tag = 'deleted'
   elseif expect == 0 and old then tag = 'exists'
+  elseif expect == 0 and marker.ladder >= 1 then tag = 'full'
   elseif expect > 0 and not old then tag = 'missing'
   elseif expect > 0 and old.version ~= expect then tag = 'conflict'
   elseif old and head_parse(value).sv > old.sv and tonumber(due) and tonumber(due) <= now
@@ -47,7 +50,8 @@ for i = group_at, #ARGV, group_width do
     if old and head_parse(value).sv > old.sv then overdue(events, job, p, old, now, 'withdrawn by an edit') end
     events[#events + 1] = 'j'
     events[#events + 1] = job .. '\n' .. value
-    writes[#writes + 1] = {p, job, value, due}
+    local ends = head_parse(value).state == 'p' and extras(head_parse(value))[4] or ''
+    writes[#writes + 1] = {p, job, value, ends ~= '' and ends or due}
   else
     bad = true
   end

@@ -1,7 +1,7 @@
 -- Ends attempts whose lease ended without a word from their worker: the attempt counts, the run is retried or dies.
 -- A lease without a run is dropped.
 -- MOVES   RUNNING -> RETRYING, RUNNING -> DEAD, RUNNING -> CANCELLED
--- KEYS    shard holders runs leases retries jobs body due journal signals
+-- KEYS    shard open staged payloads holders runs leases retries jobs body due journal signals
 -- ARGV    generation:text after_ms:int items:[run:text fence:text outcome:text delay_ms:int]
 --         outcome: T (retry after delay_ms) or D.
 -- REPLY   ok now tags:[tag]... (ok, stale_fence, missing) | closed | reopened generation
@@ -19,7 +19,8 @@ if refusal then return refusal end
 typed({'retries'}, {})
 local now = now_ms()
 local at = text(now)
-local out = {events = {}, records = {}, retries = {}, ended = {}, gone = {}, last = {}}
+local out = {events = {}, records = {}, retries = {}, ended = {}, gone = {}, last = {},
+  freed = {}, payloads = {}}
 local tags = {}
 local holding = held(marker, now)
 for i = group_at, #ARGV, group_width do
@@ -37,5 +38,5 @@ for i = group_at, #ARGV, group_width do
     end_attempt(out, run, r, ARGV[i + 2], now, tonumber(ARGV[i + 3]), detail)
   end
 end
-end_write(out, marker.generation)
+end_write(out, marker.generation, now)
 return {'ok', at, tags}

@@ -1,7 +1,7 @@
 -- Brings every run that waits back to staged or retries and drops its queue stream, one page of runs a call: a stream
 -- may have lost entries, the records have not.
 -- MOVES
--- KEYS    shard runs staged retries leases q ready poison
+-- KEYS    shard open runs staged retries leases q ready poison
 -- ARGV    generation:text cursor:text count:int lease_ms:int
 -- REPLY   ok now cursor staged | closed
 -- COST    4 calls a run
@@ -12,6 +12,7 @@
 --include run_parse
 --include split_lane
 --include typed
+--include staged_member
 local refusal = recovering(a_generation)
 if refusal then return refusal end
 typed({'staged', 'retries', 'leases'}, {'poison'})
@@ -24,6 +25,7 @@ for i = 1, #page[2], 2 do
     redis.call('HSET', key('poison'), run, page[2][i + 1])
     redis.call('HDEL', key('runs'), run)
   elseif r.state == 'R' then
+    if string.find(r.flags, '%l') then redis.call('ZADD', key('open', string.sub(run, 1, 15)), '0', run) end
     if not redis.call('ZSCORE', key('leases'), run) then
       redis.call('ZADD', key('leases'), text(now + a_lease_ms), run)
     end
@@ -31,9 +33,15 @@ for i = 1, #page[2], 2 do
     local queue = split_lane(r.lane)
     redis.call('DEL', key('q', r.lane))
     redis.call('DEL', key('ready', queue))
-    local member = run .. '|' .. r.lane
-    if not redis.call('ZSCORE', key('staged'), member) and not redis.call('ZSCORE', key('retries'), member) then
-      redis.call('ZADD', key(r.state == 'Q' and 'staged' or 'retries'), r.due, member)
+    local set, member = key('retries'), run .. '|' .. r.lane
+    if r.state == 'Q' then
+      -- Judged again at its release, where the job's runs must not overlap.
+      set, member = key('staged'), staged_member(run, r.lane, r.flags)
+    elseif string.find(r.flags, '%l') then
+      redis.call('ZADD', key('open', string.sub(run, 1, 15)), '0', run)
+    end
+    if not redis.call('ZSCORE', set, member) then
+      redis.call('ZADD', set, r.due, member)
       count = count + 1
     end
   end

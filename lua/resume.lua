@@ -1,8 +1,10 @@
--- Starts a paused (or invalid) job's schedule again from the due instant given; what was missed meanwhile goes on record.
--- MOVES
--- KEYS    shard due heads jobs body definitions signals
--- ARGV    generation:text job:text expect:int due:text first:text last:text count:int
---         expect: the version that due was computed from. first, last, count: the occurrences skipped while paused.
+-- Starts a paused (or invalid) job's schedule again from the due instant given; what was missed meanwhile goes on record, as
+-- skipped, as one run or as a catch-up range.
+-- MOVES   none -> QUEUED
+-- KEYS    shard due heads jobs body runs staged catchup definitions signals
+-- ARGV    generation:text job:text expect:int due:text first:text last:text count:int run_at:text from:text to:text
+--         expect: the version that due was computed from. first, last, count: the occurrences skipped while paused. run_at: the
+--         one to run now; from, to: those to catch up; '' for none.
 -- REPLY   ok now journal_id version | already now version | missing now | conflict now | completed now | closed | reopened generation
 -- COST    8 calls
 --include guard
@@ -15,9 +17,15 @@
 --include partition_of
 --include typed
 --include typed_job
+--include variadic
+--include run_put
+--include range_event
+--include overlap_of
+--include extras_set
+--include extras
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
-typed({'heads'}, {})
+typed({'heads', 'staged', 'catchup'}, {'runs'})
 local now = now_ms()
 local p = partition_of(a_job)
 typed_job(p)
@@ -29,15 +37,30 @@ if head.state == 'c' then return {'completed', text(now)} end
 -- Computed too long ago.
 if head.kind ~= 'o' and a_due ~= '' and tonumber(a_due) <= now then return {'conflict', text(now)} end
 head.state, head.version, head.sv, head.sv_at = 'a', head.version + 1, head.sv + 1, now
-head.rest = string.match(head.rest, '\n.*$')
-if a_due == '' then head.state = 'c' end
+local fields = extras(head)
+fields[1], fields[4], fields[5], fields[6] = '', '', '', ''
+extras_set(head, fields)
+if a_due == '' and a_run_at == '' and a_to == '' then head.state = 'c' end
 local value = head_pack(head)
-local events = {'j', a_job .. '\n' .. value}
+local at, last = text(now), a_due == '' and 'L' or ''
+local out = {events = {'j', a_job .. '\n' .. value}, records = {}, staged = {}}
 if a_count > 0 then
-  events[3] = 'k'
-  events[4] = table.concat({a_job, a_first, a_last, text(a_count), 'paused', text(now)}, '\n')
+  out.events[3] = 'k'
+  out.events[4] = table.concat({a_job, a_first, a_last, text(a_count), 'paused', at}, '\n')
 end
-local id = journal('definitions', marker.generation, events)
+if a_run_at ~= '' and redis.call('HEXISTS', key('runs'), a_job .. ':' .. a_run_at) == 0 then
+  run_put(out, a_job .. ':' .. a_run_at, head, at, at, last, overlap_of(head))
+end
+local range = nil
+if a_to ~= '' then
+  range = table.concat({a_job, a_from, a_to, text(head.sv), last, at}, '|')
+  range_event(out.events, range, at)
+end
+local id = journal('definitions', marker.generation, out.events)
 job_write(p, a_job, value)
+variadic('HSET', key('runs'), out.records, 2)
+variadic('ZADD', key('staged'), out.staged, 2)
+if range then redis.call('ZADD', key('catchup'), at, range) end
+if #out.staged > 0 then signal_due(at) end
 due_set(p, a_job, a_due)
 return {'ok', text(now), id, text(head.version)}

@@ -1,9 +1,11 @@
 -- Owes one manual run of a job now, beside its schedule; a repeat with the same idempotency hash gives the same run.
 -- MOVES   none -> QUEUED
--- KEYS    shard jobs runs staged triggers definitions signals
--- ARGV    generation:text job:text suffix:text repeat_key:text
---         suffix: 4 characters that end the run id. repeat_key: '' for none.
--- REPLY   ok now journal_id run | already now journal_id run | missing now | completed now | closed | reopened generation
+-- KEYS    shard jobs runs staged triggers payloads definitions signals
+-- ARGV    generation:text job:text suffix:text repeat_key:text overlap:text payload:text
+--         suffix: 4 characters that end the run id. repeat_key: '' for none. overlap: the letter of a policy instead of the
+--         job's, 'a' to run beside others, '' for the job's own. payload: instead of the job's, '' for its own.
+-- REPLY   ok now journal_id run | already now journal_id run | missing now | completed now | untracked now | closed | reopened generation
+--         untracked: an overlap policy was asked for, and the job's runs are not judged by one.
 -- COST    8 calls
 --include guard
 --include now_ms
@@ -14,9 +16,11 @@
 --include run_first_rev
 --include signal_due
 --include typed
+--include staged_member
+--include overlap_of
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
-typed({'staged', 'triggers'}, {})
+typed({'staged', 'triggers'}, {'payloads'})
 local now = now_ms()
 local p = partition_of(a_job)
 local head = head_parse(redis.call('HGET', key('jobs', p, 0), a_job))
@@ -35,11 +39,21 @@ local run = a_job .. ':m-' .. at .. '-' .. a_suffix
 if redis.call('HEXISTS', key('runs'), run) == 1 then
   return {'already', at, '', run}
 end
+local own = overlap_of(head)
+if a_overlap ~= '' and a_overlap ~= 'a' and own == '' then return {'untracked', at} end
+local letter = (own == '' or a_overlap == '') and own or a_overlap
+local flags = 'M' .. (a_payload ~= '' and 'P' or '') .. letter
 local record = run_pack({state = 'Q', rev = run_first_rev(head.sv), lane = head.lane, sv = head.sv, attempt = 0,
-  fence = '0', worker = '', claimed = at, due = at, started = '0', flags = 'M'})
-local id = journal('definitions', marker.generation, {'r', run .. '\n' .. record .. '\n' .. at .. '\n'})
+  fence = '0', worker = '', claimed = at, due = at, started = '0', flags = flags})
+local events = {'r', run .. '\n' .. record .. '\n' .. at .. '\n'}
+if a_payload ~= '' then
+  events[3] = 'o'
+  events[4] = run .. '\n' .. a_payload
+end
+local id = journal('definitions', marker.generation, events)
+if a_payload ~= '' then redis.call('HSET', key('payloads'), run, a_payload) end
 redis.call('HSET', key('runs'), run, record)
-redis.call('ZADD', key('staged'), at, run .. '|' .. head.lane)
+redis.call('ZADD', key('staged'), at, staged_member(run, head.lane, flags))
 if a_repeat_key ~= '' then
   redis.call('ZREMRANGEBYSCORE', key('triggers'), '-inf', text(now - 86400000))
   redis.call('ZADD', key('triggers'), at, member)

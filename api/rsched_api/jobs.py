@@ -16,12 +16,13 @@ from rsched.core.errors import (
     VersionConflict,
     invalid,
 )
-from rsched.core.ids import JobId, run_id_of
-from rsched.core.model import JobSpec
+from rsched.core.ids import JobId
+from rsched.core.misfire import Settled, settle_resumed
+from rsched.core.model import JobSpec, MisfirePolicy
 from rsched.core.packed import JobRecord
 from rsched.core.states import JobState
 from rsched.core.validate import check_name, parse_job
-from rsched.store.jobs import PutItem, SkippedRange, VerbReply
+from rsched.store.jobs import PutItem, VerbReply
 from rsched_api import find
 from rsched_api.create import Made, NameTaken, create
 from rsched_api.deps import Deps, deps_of, recorded, version_recorded, write
@@ -144,39 +145,25 @@ async def resume_job(request: Request) -> Response:
         version = record.head.version
         if wanted is not None and wanted != version:
             raise await _version_conflict(deps, job_id)
-        due, missed = await _due_again(deps, job_id, record)
+        due, missed = _due_again(deps, job_id, record, None)
         reply = await write(deps.store.resume(job_id, expect=version, due=due, missed=missed), job_id=job_id)
         if reply.tag != "conflict":
             return await _answer(deps, job_id, reply)
     raise Unavailable("the job is being changed by others; try again")
 
 
-async def _due_again(deps: Deps, job_id: JobId, record: JobRecord) -> tuple[int | None, SkippedRange | None]:
-    """When a resumed job is next due, and what it missed meanwhile."""
-    definition, head, now = record.definition, record.head, deps.store.now_ms()
+def _due_again(
+    deps: Deps, job_id: JobId, record: JobRecord, policy: MisfirePolicy | None
+) -> tuple[int | None, Settled]:
+    """When a resumed job is next due, and how what it missed meanwhile is settled."""
     try:
-        schedule = schedules.load(definition)
+        schedule = schedules.load(record.definition)
     except RschedError as error:
         raise Conflict(
             f"the schedule of {job_id} cannot be computed ({error.detail}); PUT one that can",
             errors=[FieldError("schedule", "cannot be computed")],
         ) from None
-    if head.kind == "o":
-        at = int(head.arg)
-        # Before the pause it may have had its run, which a second one under the same run key must not follow; after
-        # it, claim decides by the misfire policy.
-        had_run = at <= head.sv_at and await _has_run(deps, job_id, at)
-        return (None if had_run else at), None
-    since = head.paused_from - 1 if head.paused_from else head.sv_at
-    missed = schedule.missed(since, now) if head.state is JobState.PAUSED else None
-    if missed is None or not missed.count or missed.first is None or missed.last is None:
-        return schedule.next_after(now), None
-    return schedule.next_after(now), SkippedRange(missed.count, missed.first, missed.last)
-
-
-async def _has_run(deps: Deps, job_id: JobId, at: int) -> bool:
-    run = run_id_of(job_id, at)
-    return await deps.store.get_run(run) is not None or await deps.ledger.run(run) is not None
+    return settle_resumed(record.head, schedule, policy, now=deps.store.now_ms())
 
 
 async def _answer(deps: Deps, job_id: JobId, reply: VerbReply) -> Response:

@@ -10,7 +10,7 @@ from rsched.core import schedule as schedules
 from rsched.core.durations import parse_duration
 from rsched.core.errors import invalid
 from rsched.core.model import MAX_DEFINITION_BYTES, Definition, JobSpec, encode_definition
-from rsched.core.packed import JobHead, JobRecord, misfire_code
+from rsched.core.packed import JobHead, JobRecord, misfire_code, overlap_code
 from rsched.core.schedule import Resolved, Schedule
 from rsched.core.states import JobState
 from rsched_api.requests import too_large
@@ -90,10 +90,13 @@ def record_of(
         sv_at=sv_at,
         kind=schedule.kind,
         arg=schedule.arg,
-        misfire=misfire_code(definition.misfire_policy),
+        misfire=misfire_code(definition.misfire_policy, windowed=definition.misfire.catchup_window is not None),
         grace_ms=parse_duration(definition.misfire.grace),
         lane=definition.lane,
         paused_from=paused_from,
+        window_ms=schedule.window_ms,
+        end_ms=schedule.end_ms or 0 if schedule.window_ms else 0,
+        overlap=overlap_code(definition.overlap),
     )
     return JobRecord(head, definition)
 

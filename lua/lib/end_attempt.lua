@@ -2,6 +2,7 @@
 -- after `delay` ms), D or C. Whoever asked for a cancel gets it unless the attempt succeeded.
 --include text
 --include run_pack
+--include run_ended
 local function end_attempt(out, run, r, outcome, now, delay, detail)
   if outcome ~= 'S' and string.find(r.flags, 'X', 1, true) then outcome = 'C' end
   r.rev, r.state = r.rev + 1, outcome
@@ -19,6 +20,7 @@ local function end_attempt(out, run, r, outcome, now, delay, detail)
     if not out.earliest or now + delay < out.earliest then out.earliest = now + delay end
   else
     out.gone[#out.gone + 1] = run
+    run_ended(out, run, r.flags)
     if string.find(r.flags, 'L', 1, true) then out.last[#out.last + 1] = {string.sub(run, 1, 15), r.sv} end
   end
 end

@@ -6,7 +6,8 @@
 --include complete_write
 --include signal_due
 --include variadic
-local function end_write(out, generation)
+--include run_ended_write
+local function end_write(out, generation, now)
   local done = complete(out.last, out.events)
   journal('journal', generation, out.events)
   variadic('HSET', key('runs'), out.records, 2)
@@ -14,5 +15,6 @@ local function end_write(out, generation)
   variadic('ZREM', key('leases'), out.ended, 1)
   variadic('ZADD', key('retries'), out.retries, 2)
   complete_write(done)
+  run_ended_write(out, now)
   if out.earliest then signal_due(text(out.earliest)) end
 end

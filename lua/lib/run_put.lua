@@ -1,7 +1,10 @@
--- Collects a new run as QUEUED: its event, record and staged entry. `out`: {events, records, staged}.
+-- Collects a new run as QUEUED: its event, record and staged entry. `out`: {events, records, staged}. overlap: the letter
+-- of the policy, '' for none.
 --include run_pack
 --include run_first_rev
-local function run_put(out, run, head, due, at, flags)
+--include staged_member
+local function run_put(out, run, head, due, at, flags, overlap)
+  flags = flags .. overlap
   local record = run_pack({state = 'Q', rev = run_first_rev(head.sv), lane = head.lane, sv = head.sv, attempt = 0,
     fence = '0', worker = '', claimed = at, due = due, started = '0', flags = flags})
   local e, r, s = out.events, out.records, out.staged
@@ -10,5 +13,5 @@ local function run_put(out, run, head, due, at, flags)
   r[#r + 1] = run
   r[#r + 1] = record
   s[#s + 1] = due
-  s[#s + 1] = run .. '|' .. head.lane
+  s[#s + 1] = staged_member(run, head.lane, flags)
 end

@@ -172,6 +172,15 @@ def decode_definition(body: bytes) -> Definition:
     return _decoder.decode(body)
 
 
+def with_payload(definition: Definition, payload: bytes) -> Definition:
+    """The definition as a run with a payload (msgpack) of its own is called by."""
+    value = msgspec.msgpack.decode(payload)
+    target = definition.target
+    if isinstance(target, HttpTarget):
+        target = msgspec.structs.replace(target, body=None)
+    return msgspec.structs.replace(definition, payload=value, target=target)
+
+
 class RetryView(RetryPolicy, frozen=True, kw_only=True, omit_defaults=False):
     """A retry policy with every default said."""
 

@@ -1,30 +1,47 @@
 """The packed records of the data model: text heads that Lua parses with one match. Fields are only ever added at the end.
 
-Job value: `1|state|version|sv|sv_at|kind|arg|misfire|grace_ms|lane[|paused_from]` + newline + msgpack body. Run record:
-`1|state|rev|lane|sv|attempt|fence|worker|claimed_at|due_at|started_at|flags`. lua/lib/head_parse.lua and run_parse.lua
-read the same; tests hold both sides against each other.
+Job value: `1|state|version|sv|sv_at|kind|arg|misfire|grace_ms|lane` + optional fields + newline + msgpack body; the optional
+fields, each behind a `|`, empty ones at the end left out: paused_from, window (`ms` or `ms,end`), overlap, until, missed, note.
+Run record: `1|state|rev|lane|sv|attempt|fence|worker|claimed_at|due_at|started_at|flags`. lua/lib/head_parse.lua,
+extras.lua and run_parse.lua read the same; tests hold both sides against each other.
 """
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
+from urllib.parse import quote, unquote
 
-from rsched.core.model import Definition, MisfirePolicy, decode_definition, encode_definition
+from rsched.core.model import Definition, MisfirePolicy, Overlap, decode_definition, encode_definition
 from rsched.core.states import JOB_STATE_OF_CODE, RUN_STATE_OF_CODE, JobState, RunState
 
 ScheduleKind = Literal["o", "e", "c"]
 _MISFIRE_CODE: dict[MisfirePolicy, str] = {"run_once": "o", "run_all": "a", "skip": "s"}
+_MISFIRE_OF_CODE = {code: policy for policy, code in _MISFIRE_CODE.items()}
+_OVERLAP_CODE: dict[Overlap, str] = {
+    "allow": "",
+    "skip": "s",
+    "queue_one": "q",
+    "queue_all": "w",
+    "cancel_running": "k",
+}
 
 FLAG_LAST = "L"  # no occurrence follows: the job completes when this run ends
 FLAG_MANUAL = "M"
 FLAG_CANCEL = "X"  # a cancel was asked for
+FLAG_PAYLOAD = "P"  # has a payload of its own
+FLAG_BACKFILL = "B"  # of a catch-up range: asked for by hand
+# A lower-case letter among the flags: the overlap policy that the run is judged by; `a`, beside any others.
+OVERLAP_ANYWAY = "a"
 
 
 class JobHead(NamedTuple):
     """sv: schedule version, bumped by changes of schedule, pause and resume; sv_at: instant (ms) of that change.
 
     kind and arg: `o` with the instant, `e` with `anchor,every` (ms), `c` with the schedule's id.
-    paused_from: of a paused job, the first occurrence (ms) that was not claimed before; 0 for none.
+    misfire: o, a or s; a capital where the policy has a catch-up window, so that even a one-off is looked at.
+    paused_from: of a paused job, the first occurrence (ms) that was not claimed before; 0 for none. window_ms: how long after
+    its occurrence a run may start; end_ms: before when, 0 for no end. overlap: letter of the policy, "" for allow.
+    until: of a paused job, when (ms) it resumes by itself, 0 for never; missed: what it does then about what was missed.
     """
 
     state: JobState
@@ -37,17 +54,50 @@ class JobHead(NamedTuple):
     grace_ms: int
     lane: str
     paused_from: int = 0
+    window_ms: int = 0
+    end_ms: int = 0
+    overlap: str = ""
+    until: int = 0
+    missed: str = ""
+    note: str = ""
 
     def pack(self) -> str:
-        paused = f"|{self.paused_from}" if self.paused_from else ""
-        return (
-            f"1|{self.state.code}|{self.version}|{self.sv}|{self.sv_at}|{self.kind}|{self.arg}"
-            f"|{self.misfire}|{self.grace_ms}|{self.lane}{paused}"
+        window = f"{self.window_ms},{self.end_ms}" if self.end_ms else str(self.window_ms)
+        extras = [
+            str(self.paused_from or ""),
+            window if self.window_ms else "",
+            self.overlap,
+            str(self.until or ""),
+            self.missed,
+            pack_note(self.note),
+        ]
+        while extras and not extras[-1]:
+            extras.pop()
+        return "|".join(
+            (
+                f"1|{self.state.code}|{self.version}|{self.sv}|{self.sv_at}|{self.kind}|{self.arg}"
+                f"|{self.misfire}|{self.grace_ms}|{self.lane}",
+                *extras,
+            )
         )
 
 
-def misfire_code(policy: MisfirePolicy) -> str:
-    return _MISFIRE_CODE[policy]
+def pack_note(note: str) -> str:
+    """Free text as a head can hold it."""
+    return quote(note, safe="")
+
+
+def misfire_code(policy: MisfirePolicy, *, windowed: bool = False) -> str:
+    """windowed: it has a catch-up window."""
+    return _MISFIRE_CODE[policy].upper() if windowed else _MISFIRE_CODE[policy]
+
+
+def misfire_policy_of(code: str) -> MisfirePolicy:
+    return _MISFIRE_OF_CODE[code.lower()]
+
+
+def overlap_code(policy: Overlap) -> str:
+    return _OVERLAP_CODE[policy]
 
 
 class JobRecord(NamedTuple):
@@ -69,9 +119,11 @@ def unpack_head(value: bytes) -> JobHead:
     _, state, version, sv, sv_at, kind, arg, misfire, grace, lane = fields[:10]
     if kind not in ("o", "e", "c"):
         raise ValueError(f"no schedule kind: {kind!r}")
-    paused_from = int(fields[10]) if len(fields) > 10 and fields[10] else 0
+    paused_from, window, overlap, until, missed, note = (fields[10:16] + [""] * 6)[:6]
+    window_ms, _, end_ms = window.partition(",")
     return JobHead(
-        JOB_STATE_OF_CODE[state], int(version), int(sv), int(sv_at), kind, arg, misfire, int(grace), lane, paused_from,  # type: ignore[arg-type]
+        JOB_STATE_OF_CODE[state], int(version), int(sv), int(sv_at), kind, arg, misfire, int(grace), lane,  # type: ignore[arg-type]
+        int(paused_from or 0), int(window_ms or 0), int(end_ms or 0), overlap, int(until or 0), missed, unquote(note),
     )  # fmt: skip
 
 
@@ -139,6 +191,35 @@ class SkipEvent(NamedTuple):
     at: int
 
 
+class RangeEvent(NamedTuple):
+    """A catch-up range (ms, both ends occurrences) that was made at made_at, as it is at `at`; start past end: paid out."""
+
+    job: str
+    made_at: int
+    end: int
+    start: int
+    sv: int
+    flags: str
+    at: int
+
+
+class ExclusionsEvent(NamedTuple):
+    """A version of a team's calendar of exclusions; body b"": deleted."""
+
+    team: str
+    name: str
+    version: int
+    at: int
+    body: bytes
+
+
+class PayloadEvent(NamedTuple):
+    """A run has a payload of its own (msgpack)."""
+
+    run: str
+    payload: bytes
+
+
 class WatermarkEvent(NamedTuple):
     """All occurrences of the partition before ms have been claimed."""
 
@@ -161,7 +242,17 @@ class PoisonEvent(NamedTuple):
     at: int
 
 
-Event = RunEvent | JobEvent | SkipEvent | WatermarkEvent | WorkerEvent | PoisonEvent
+Event = (
+    RunEvent
+    | JobEvent
+    | SkipEvent
+    | RangeEvent
+    | ExclusionsEvent
+    | PayloadEvent
+    | WatermarkEvent
+    | WorkerEvent
+    | PoisonEvent
+)
 
 
 def unpack_event(kind: bytes, payload: bytes) -> Event:
@@ -172,11 +263,19 @@ def unpack_event(kind: bytes, payload: bytes) -> Event:
     if kind == b"j":
         job, _, value = payload.partition(b"\n")
         return JobEvent(job.decode(), value)
+    if kind == b"o":
+        run_id, _, value = payload.partition(b"\n")
+        return PayloadEvent(run_id.decode(), value)
+    if kind == b"c":
+        team, name, version, made, value = payload.split(b"\n", 4)
+        return ExclusionsEvent(team.decode(), name.decode(), int(version), int(made), value)
     text = payload.decode(errors="replace").split("\n")
     if kind == b"w":
         return WatermarkEvent(int(text[0]), int(text[1]))
     if kind == b"k":
         return SkipEvent(text[0], int(text[1]), int(text[2]), int(text[3]), text[4], int(text[5]))
+    if kind == b"g":
+        return RangeEvent(text[0], int(text[1]), int(text[2]), int(text[3]), int(text[4]), text[5], int(text[6]))
     if kind == b"h":
         return WorkerEvent(text[0], text[1], int(text[2]))
     if kind == b"x":

@@ -11,8 +11,11 @@ from rsched.core.ids import split_run_id
 from rsched.core.model import decode_definition
 from rsched.core.packed import (
     Event,
+    ExclusionsEvent,
     JobEvent,
+    PayloadEvent,
     PoisonEvent,
+    RangeEvent,
     RunEvent,
     SkipEvent,
     WatermarkEvent,
@@ -56,6 +59,9 @@ class Batch:
         self.attempts: dict[tuple[date, str, int], RunEvent] = {}
         self.jobs: dict[str, Row] = {}
         self.skips: set[SkipEvent] = set()
+        self.ranges: dict[tuple[str, int, int], RangeEvent] = {}
+        self.exclusions: dict[tuple[str, str], ExclusionsEvent] = {}
+        self.payloads: dict[str, bytes] = {}
         self.watermarks: dict[int, int] = {}
         self.workers: dict[str, WorkerEvent] = {}
         self.poison: list[PoisonEvent] = []
@@ -96,6 +102,16 @@ class Batch:
             self._job(event)
         elif isinstance(event, SkipEvent):
             self.skips.add(event)
+        elif isinstance(event, RangeEvent):
+            key = (event.job, event.made_at, event.end)
+            if key not in self.ranges or self.ranges[key].start < event.start:
+                self.ranges[key] = event
+        elif isinstance(event, ExclusionsEvent):
+            calendar = (event.team, event.name)
+            if calendar not in self.exclusions or self.exclusions[calendar].version < event.version:
+                self.exclusions[calendar] = event
+        elif isinstance(event, PayloadEvent):
+            self.payloads[event.run] = event.payload
         elif isinstance(event, WatermarkEvent):
             self.watermarks[event.partition] = max(event.ms, self.watermarks.get(event.partition, 0))
         elif isinstance(event, WorkerEvent):

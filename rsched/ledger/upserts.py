@@ -9,6 +9,7 @@ from typing import Any
 from psycopg import AsyncConnection, sql
 
 from rsched.ledger.staging import Batch, Row
+from rsched.runtime import faults
 
 Connection = AsyncConnection[tuple[Any, ...]]
 
@@ -95,6 +96,7 @@ async def write(c: Connection, batch: Batch, *, shard: str, journal_id: tuple[st
     """All rows of the batch; journal_id: stream, generation, n."""
     if rows := batch.run_rows():
         await _copy(c, "staged_runs", types=_RUN_TYPES, rows=rows)
+        faults.point("recorder.after_copy")
         await c.execute(_RUNS, (shard, *journal_id))
         if any(row[2] == "DEAD" for row in rows):
             await c.execute(_DEAD)
@@ -116,6 +118,26 @@ async def _small(c: Connection, batch: Batch, shard: str) -> None:
                 "INSERT INTO skips (job_id, first_at, last_at, total, reason, at) VALUES (%s, %s, %s, %s, %s, %s)"
                 " ON CONFLICT DO NOTHING",
                 sorted(batch.skips),
+            )
+        if batch.ranges:
+            await cursor.executemany(
+                "INSERT INTO catchups AS t (shard, job_id, made_at, end_at, start_at, sv, flags, at)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (job_id, made_at, end_at) DO UPDATE SET"
+                " start_at = excluded.start_at, at = excluded.at WHERE t.start_at < excluded.start_at",
+                [(shard, *r) for r in sorted(batch.ranges.values())],
+            )
+        if batch.exclusions:
+            await cursor.executemany(
+                "INSERT INTO exclusions AS t (shard, team, name, version, updated_at, body)"
+                " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (team, name) DO UPDATE SET shard = excluded.shard,"
+                " version = excluded.version, updated_at = excluded.updated_at, body = excluded.body"
+                " WHERE t.version < excluded.version",
+                [(shard, *e) for e in sorted(batch.exclusions.values())],
+            )
+        if batch.payloads:
+            await cursor.executemany(
+                "INSERT INTO payloads (run_id, payload) VALUES (%s, %s) ON CONFLICT DO NOTHING",
+                sorted(batch.payloads.items()),
             )
         if batch.watermarks:
             parts = sorted(batch.watermarks.items())

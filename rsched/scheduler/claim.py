@@ -6,9 +6,11 @@ import logging
 from collections.abc import Callable, Mapping
 
 from rsched.core.ids import JobId
+from rsched.core.misfire import SkippedRange, oldest_caught_up, settle
 from rsched.core.packed import JobRecord
 from rsched.core.schedule import Schedule
 from rsched.runtime.clock import Clock
+from rsched.scheduler.resume import Resumer
 from rsched.scheduler.schedules import Schedules
 from rsched.store.store import Store
 from rsched.store.ticks import CalendarNeed, MisfireItem
@@ -38,6 +40,7 @@ class Claimer:
         self._lookahead_ms, self._largest, self._batch = lookahead_ms, batch, batch
         self._lost, self._claimed, self._clock = lost, claimed, clock
         self._schedules = Schedules(store, log=log)
+        self._resumer = Resumer(store, self._schedules, log=log)
         self.next_head: int | None = None
 
     async def step(self) -> bool:
@@ -59,9 +62,11 @@ class Claimer:
             self._claimed()
         for need in reply.needs:
             await self._fill(need)
+        for job in reply.resumes:
+            await self._resumer.resume(job, now=reply.now)
         if reply.late:
             await self._settle([job for job, _ in reply.late], dict(reply.late), now=reply.now)
-        return bool(reply.more or reply.total or reply.needs or reply.late)
+        return bool(reply.more or reply.total or reply.needs or reply.late or reply.resumes)
 
     def _adapt(self, took_s: float, claimed: int) -> None:
         """Keeps the time of a script, which stops everybody else, near its budget."""
@@ -86,13 +91,9 @@ class Claimer:
 
     async def _settle(self, jobs: list[JobId], due: dict[JobId, int], *, now: int) -> None:
         items = []
-        for job in jobs:
-            found = await self._schedules.of(job)
-            if found is None:
-                continue
-            record, schedule = found
+        for job, (record, schedule) in (await self._schedules.of_all(jobs)).items():
             try:
-                items.append(settle(record, schedule, due=due[job], now=now, job=job))
+                items.append(misfire_item(record, schedule, due=due[job], now=now, job=job))
             except Exception as error:  # noqa: BLE001 - as above
                 await self._schedules.park(job, error)
         if items:
@@ -100,23 +101,25 @@ class Claimer:
             self._claimed()
 
 
-def settle(record: JobRecord, schedule: Schedule, *, due: int, now: int, job: JobId) -> MisfireItem:
+def misfire_item(record: JobRecord, schedule: Schedule, *, due: int, now: int, job: JobId) -> MisfireItem:
     """What the job's misfire policy makes of the occurrences from `due` on that were missed by `now` (ms).
 
-    run_once: one run, for the latest occurrence up to now; those before are skipped on record. run_all: a catch-up range
-    of those later than the grace. skip: those are skipped on record. What lies within the grace is claimed as ever.
+    run_once looks at all up to now; the others at those later than the grace, so that what lies within it is claimed as
+    ever. With a window, an occurrence is late only once that has passed, too.
     """
-    policy = record.definition.misfire_policy
-    limit = now if policy == "run_once" else now - record.head.grace_ms
-    missed = schedule.missed(due - 1, limit)
-    item = MisfireItem(
-        job, record.head.sv, due, following=schedule.next_after(limit), run_at=None, first=0, last=0, skipped=0, to=None
+    definition, head = record.definition, record.head
+    policy = definition.misfire_policy
+    limit = now if policy == "run_once" else now - head.grace_ms - head.window_ms
+    found = settle(schedule, policy, since=due - 1, until=limit, oldest=oldest_caught_up(definition.misfire, now))
+    skipped = found.skipped or SkippedRange(0, 0, 0)
+    return MisfireItem(
+        job,
+        head.sv,
+        due,
+        following=schedule.next_after(limit),
+        run_at=found.run_at,
+        first=skipped.first,
+        last=skipped.last,
+        skipped=skipped.total,
+        catch_up=found.catch_up,
     )
-    if policy == "run_all":
-        return item._replace(to=missed.last)
-    if policy == "run_once":
-        item = item._replace(run_at=missed.last)
-        missed = schedule.missed(due - 1, (missed.last or due) - 1)
-    if missed.count:
-        item = item._replace(first=missed.first or 0, last=missed.last or 0, skipped=missed.count)
-    return item

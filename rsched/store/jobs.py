@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from rsched.core.ids import JobId, RunId, partition_of
-from rsched.core.packed import JobHead, JobRecord, RunRecord, unpack_head, unpack_job, unpack_run
+from rsched.core.misfire import NOTHING_MISSED, Settled, SkippedRange
+from rsched.core.model import MisfirePolicy, Overlap
+from rsched.core.packed import (
+    FLAG_BACKFILL,
+    OVERLAP_ANYWAY,
+    JobHead,
+    JobRecord,
+    RunRecord,
+    misfire_code,
+    overlap_code,
+    pack_note,
+    unpack_head,
+    unpack_job,
+    unpack_run,
+)
 from rsched.core.states import JobState
 from rsched.store.base import Base, tags
+from rsched.store.scripts import Value
 
 Keep = Literal["keep"]
 KEEP: Keep = "keep"
@@ -26,7 +43,7 @@ class PutItem(NamedTuple):
 
 
 class PutReply(NamedTuple):
-    """tags, one an item: ok, exists, conflict, deleted, missing. ok: whether anything was written."""
+    """tags, one an item: ok, exists, conflict, deleted, missing, full. ok: whether anything was written."""
 
     ok: bool
     now: int
@@ -50,12 +67,11 @@ class TriggerReply(NamedTuple):
     run: RunId | None
 
 
-class SkippedRange(NamedTuple):
-    """total occurrences from first to last (ms, both included)."""
+class Exclusions(NamedTuple):
+    """A team's calendar: dates and date ranges, as ScheduleSpec.exclude has them."""
 
-    total: int
-    first: int
-    last: int
+    version: int
+    entries: list[str]
 
 
 class JobVerbs(Base):
@@ -81,6 +97,25 @@ class JobVerbs(Base):
             value += await self._redis(self.client.hget(self.keys.body(p), job)) or b""
         return unpack_job(value)
 
+    async def get_jobs(self, jobs: Sequence[JobId]) -> dict[JobId, JobRecord | JobHead | Exception]:
+        """As get_job of each that is there, in one round trip; in place of one that cannot be read, why."""
+        pipe = self.client.pipeline(transaction=False)
+        for job in jobs:
+            pipe.hget(self.keys.jobs(partition_of(job)), job)
+            pipe.hget(self.keys.body(partition_of(job)), job)
+        found = await self._redis(pipe.execute())
+        out: dict[JobId, JobRecord | JobHead | Exception] = {}
+        for job, value, body in zip(jobs, found[::2], found[1::2], strict=True):
+            if value is None:
+                continue
+            try:
+                head = unpack_head(value)
+                whole = value + (body or b"") if value.endswith(b"\n") else value
+                out[job] = head if head.state is JobState.DELETED else unpack_job(whole)
+            except (ValueError, KeyError) as error:
+                out[job] = error
+        return out
+
     async def get_head(self, job: JobId) -> JobHead | None:
         """The head of the job, whatever its body."""
         value = await self._redis(self.client.hget(self.keys.jobs(partition_of(job)), job))
@@ -91,22 +126,38 @@ class JobVerbs(Base):
         record = await self._redis(self.client.hget(self.keys.runs, run))
         return None if record is None else unpack_run(record.decode())
 
-    async def _verb(self, verb: str, **scalars: str | int) -> VerbReply:
+    async def _verb(self, verb: str, **scalars: Value) -> VerbReply:
         reply = await self._call(verb, (), **scalars)
         tag, now = reply[0], reply[1]
         if tag in ("ok", "cancelling"):
             return VerbReply(tag, now, reply[2].decode(), int(reply[3]) if len(reply) > 3 else 0)
         return VerbReply(tag, now, None, int(reply[2]) if len(reply) > 2 else 0)
 
-    async def pause(self, job: JobId, *, expect: int = 0) -> VerbReply:
-        """tags: ok, already, missing, conflict, completed."""
-        return await self._verb("pause", job=job, expect=expect)
-
-    async def resume(
-        self, job: JobId, *, expect: int, due: int | None, missed: SkippedRange | None = None
+    async def pause(
+        self,
+        job: JobId,
+        *,
+        expect: int = 0,
+        until: int | None = None,
+        missed: MisfirePolicy | None = None,
+        note: str = "",
     ) -> VerbReply:
-        """due was computed from version `expect`; missed goes on record as skipped. tags as of pause."""
-        skipped = missed or SkippedRange(0, 0, 0)
+        """until: when (ms) it resumes by itself, with `missed` for what it missed. tags: ok, already, missing, conflict,
+        completed.
+        """
+        return await self._verb(
+            "pause",
+            job=job,
+            expect=expect,
+            ends="" if until is None else until,
+            missed=misfire_code(missed) if missed is not None else "",
+            note=pack_note(note),
+        )
+
+    async def resume(self, job: JobId, *, expect: int, due: int | None, missed: Settled = NOTHING_MISSED) -> VerbReply:
+        """due was computed from version `expect`. tags as of pause."""
+        skipped = missed.skipped or SkippedRange(0, 0, 0)
+        start, end = missed.catch_up or ("", "")
         return await self._verb(
             "resume",
             job=job,
@@ -115,7 +166,32 @@ class JobVerbs(Base):
             first=skipped.first,
             last=skipped.last,
             count=skipped.total,
+            run_at="" if missed.run_at is None else missed.run_at,
+            **{"from": start, "to": end},
         )
+
+    async def backfill(self, job: JobId, *, sv: int, ranges: Sequence[tuple[int, int]]) -> VerbReply:
+        """Owes the occurrences of these ranges (ms, both ends occurrences). tags: ok, missing, conflict, inactive."""
+        reply = await self._call("backfill", ranges, job=job, sv=sv, flags=FLAG_BACKFILL)
+        return VerbReply(reply[0], reply[1], reply[2].decode() if reply[0] == "ok" else None, 0)
+
+    async def put_exclusions(self, team: str, name: str, *, expect: int, entries: Sequence[str] | None) -> VerbReply:
+        """A team's calendar, over version `expect` (0: none yet); None deletes it. tags: ok, missing, conflict."""
+        body = b"" if entries is None else msgspec.msgpack.encode(list(entries))
+        return await self._verb("exclusions", team=team, name=name, expect=expect, body=body)
+
+    async def get_exclusions(self, team: str, names: Iterable[str]) -> dict[str, Exclusions]:
+        """The team's calendars of these names that there are."""
+        wanted = sorted(names)
+        if not wanted:
+            return {}
+        found = await self._redis(self.client.hmget(self.keys.exclusions, [f"{team}/{n}" for n in wanted]))
+        out = {}
+        for name, value in zip(wanted, found, strict=True):
+            version, _, body = (value or b"").partition(b"\n")
+            if body:
+                out[name] = Exclusions(int(version), msgspec.msgpack.decode(body, type=list[str]))
+        return out
 
     async def remove(self, job: JobId, *, expect: int = 0) -> VerbReply:
         """tags: ok, missing, conflict."""
@@ -125,9 +201,22 @@ class JobVerbs(Base):
         """Sets a job whose schedule cannot be computed aside as invalid. tags: ok, stale."""
         return await self._verb("park", job=job, sv=sv)
 
-    async def trigger(self, job: JobId, *, suffix: str, repeat_key: str) -> TriggerReply:
-        """tags: ok, already (the run of an earlier call with the same repeat_key), missing, completed."""
-        reply = await self._call("trigger", job=job, suffix=suffix, repeat_key=repeat_key)
+    async def trigger(
+        self,
+        job: JobId,
+        *,
+        suffix: str,
+        repeat_key: str,
+        overlap: Overlap | None = None,
+        payload: bytes | None = None,
+    ) -> TriggerReply:
+        """overlap: instead of the job's policy; payload (msgpack): instead of the job's. tags: ok, already (the run of an
+        earlier call with the same repeat_key), missing, completed, untracked (the job's runs are not judged by a policy).
+        """
+        letter = "" if overlap is None else overlap_code(overlap) or OVERLAP_ANYWAY
+        reply = await self._call(
+            "trigger", job=job, suffix=suffix, repeat_key=repeat_key, overlap=letter, payload=payload or b""
+        )
         if reply[0] in ("ok", "already"):
             return TriggerReply(reply[0], reply[1], reply[2].decode() or None, RunId(reply[3].decode()))
         return TriggerReply(reply[0], reply[1], None, None)

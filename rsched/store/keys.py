@@ -17,7 +17,7 @@ class Keys(NamedTuple):
 
     @property
     def marker(self) -> str:
-        """HASH generation, state, run_id, repl_id, closed_at, hold_ms, hold_until, lost."""
+        """HASH generation, state, run_id, repl_id, closed_at, hold_ms, hold_until, lost, ladder, tzdata."""
         return self._key("shard")
 
     def due(self, partition: int) -> str:
@@ -48,7 +48,7 @@ class Keys(NamedTuple):
 
     @property
     def staged(self) -> str:
-        """ZSET run|lane -> release ms."""
+        """ZSET run|lane[|letter of the overlap policy] -> release ms."""
         return self._key("staged")
 
     @property
@@ -58,8 +58,22 @@ class Keys(NamedTuple):
 
     @property
     def catchup(self) -> str:
-        """ZSET job|from|to|sv -> next payout ms."""
+        """ZSET job|from|to|sv|flags|made_at -> next payout ms."""
         return self._key("catchup")
+
+    def open(self, job: str) -> str:
+        """ZSET run -> 0, or the instant (ms) it was due while it waits for its turn; of jobs whose runs must not overlap."""
+        return self._key("open", job)
+
+    @property
+    def payloads(self) -> str:
+        """HASH run -> msgpack, of runs with a payload of their own."""
+        return self._key("payloads")
+
+    @property
+    def exclusions(self) -> str:
+        """HASH team/name -> version, newline, msgpack list of dates and date ranges; none after the newline: deleted."""
+        return self._key("exclusions")
 
     def queue(self, lane: str) -> str:
         """STREAM of runnable runs of one lane (queue:team:priority)."""

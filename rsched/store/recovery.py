@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
 from rsched.core.ids import JobId, RunId
 from rsched.store.base import Base
+from rsched.store.ticks import CatchupRange
 
 Entry = tuple[str, str, list[tuple[bytes, bytes]]]
 
@@ -81,10 +82,43 @@ class RecoveryVerbs(Base):
         reply = await self._call("restore_jobs", [(j, "" if d is None else d, v) for j, d, v in items])
         return int(reply[2])
 
-    async def restore_runs(self, items: Sequence[tuple[RunId, str]], *, lease_ms: int) -> int:
-        """Writes packed run records (final ones: drops the run) where Redis has an earlier revision; how many."""
-        reply = await self._call("restore_runs", items, lease_ms=lease_ms)
+    async def restore_runs(
+        self, items: Sequence[tuple[RunId, str]], *, lease_ms: int, payloads: Mapping[str, bytes] | None = None
+    ) -> int:
+        """Writes packed run records (final ones: drops the run) where Redis has an earlier revision; how many. payloads: of
+        those that have one of their own.
+        """
+        group = [(run, record, (payloads or {}).get(run, b"")) for run, record in items]
+        reply = await self._call("restore_runs", group, lease_ms=lease_ms)
         return int(reply[2])
+
+    async def restore_exclusions(self, items: Sequence[tuple[str, str, int, bytes]]) -> int:
+        """Writes (team, name, version, body) where Redis has an earlier version; how many."""
+        group = [(f"{team}/{name}", b"%d\n%s" % (version, body)) for team, name, version, body in items]
+        return int((await self._call("restore_extras", group, kind="exclusions"))[2])
+
+    async def restore_ranges(self, ranges: Sequence[CatchupRange]) -> int:
+        """Writes catch-up ranges where Redis has none, or has paid out less of them; how many."""
+        return int((await self._call("restore_extras", [(r.member, "") for r in ranges], kind="catchup"))[2])
+
+    async def set_ladder(self, step: int) -> None:
+        """How far work is cut back for want of memory: 0 not at all, 1 no new jobs, 2 no claims and fetches either."""
+        await self._redis(self.client.hset(self.keys.marker, "ladder", str(step)))
+
+    async def tzdata(self) -> str | None:
+        """The tzdata release that the stored schedules were computed with; None where that is not known."""
+        found = await self._redis(self.client.hget(self.keys.marker, "tzdata"))
+        return found.decode() if found else None
+
+    async def set_tzdata(self, release: str) -> None:
+        await self._redis(self.client.hset(self.keys.marker, "tzdata", release))
+
+    async def page_of_jobs(
+        self, partition: int, *, cursor: int, count: int = 500
+    ) -> tuple[int, list[tuple[JobId, bytes]]]:
+        """Some (job, head) of a partition and the next cursor, 0 at the end; a job may come twice."""
+        following, page = await self._redis(self.client.hscan(self.keys.jobs(partition), cursor, count=count))
+        return int(following), [(JobId(j.decode()), value.partition(b"\n")[0] + b"\n") for j, value in page.items()]
 
     async def forget(self, items: Sequence[tuple[JobId, int]]) -> int:
         """Drops completed and deleted jobs of exactly these versions; how many were there."""

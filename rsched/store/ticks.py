@@ -32,16 +32,20 @@ class CalendarNeed(NamedTuple):
 
 
 class Claimed(NamedTuple):
+    """full: too little memory is left, nothing was claimed. resumes: paused jobs whose pause ends now."""
+
     now: int
     total: int
     more: bool
     needs: list[CalendarNeed]
     late: list[tuple[JobId, int]]
     stale: list[int]
+    resumes: list[JobId] = []
+    full: bool = False
 
 
 class MisfireItem(NamedTuple):
-    """How a late job is settled; see lua/misfire.lua. Instants in ms, None for none."""
+    """How a late job is settled; see lua/misfire.lua. Instants in ms, None for none. catch_up: both ends included."""
 
     job: JobId
     sv: int
@@ -51,22 +55,23 @@ class MisfireItem(NamedTuple):
     first: int
     last: int
     skipped: int
-    to: int | None
+    catch_up: tuple[int, int] | None = None
 
 
 class CatchupRange(NamedTuple):
-    """Late occurrences from `start` to `end` (ms, both included) still to be paid out."""
+    """Late occurrences from `start` to `end` (ms, both included) still to be paid out; made_at: when (ms) it was made."""
 
     job: JobId
     start: int
     end: int
     sv: int
     flags: str
+    made_at: int
     score: int
 
     @property
     def member(self) -> str:
-        return f"{self.job}|{self.start}|{self.end}|{self.sv}|{self.flags}"
+        return f"{self.job}|{self.start}|{self.end}|{self.sv}|{self.flags}|{self.made_at}"
 
 
 class Released(NamedTuple):
@@ -130,6 +135,8 @@ class TickVerbs(Base):
     ) -> Claimed:
         """Claims what is due up to horizon_ms from now in these (partition, epoch); epoch 0: ownership unchecked."""
         reply = await self._call("claim", partitions, scheduler=scheduler, horizon_ms=horizon_ms, limit=limit)
+        if reply[0] == "full":
+            return Claimed(reply[1], 0, False, [], [], [], full=True)
         needs, late = reply[4], reply[5]
         return Claimed(
             reply[1],
@@ -141,6 +148,7 @@ class TickVerbs(Base):
             ],
             [(JobId(j.decode()), int(d)) for j, d in zip(late[::2], late[1::2], strict=True)],
             [int(p) for p in reply[6]],
+            [JobId(j.decode()) for j in reply[7]],
         )
 
     async def fill_calendar(self, schedule: str, *, after: int, occurrences: Sequence[int], ended: bool) -> None:
@@ -159,7 +167,7 @@ class TickVerbs(Base):
                 i.first,
                 i.last,
                 i.skipped,
-                "" if i.to is None else i.to,
+                *(i.catch_up or ("", "")),
             )
             for i in items
         ]
@@ -174,16 +182,18 @@ class TickVerbs(Base):
         out = []
         for member, score in found:
             try:
-                job, start, end, sv, flags = member.decode().split("|")
-                out.append(CatchupRange(JobId(job), int(start), int(end), int(sv), flags, int(score)))
+                job, start, end, sv, flags, made_at = member.decode().split("|")
+                out.append(CatchupRange(JobId(job), int(start), int(end), int(sv), flags, int(made_at), int(score)))
             except ValueError:
                 continue  # no range of ours: it must not stop the others
         return out
 
     async def payout(
-        self, paid: CatchupRange, *, occurrences: Sequence[int], rest: CatchupRange | None, pace_ms: int
+        self, paid: CatchupRange, *, occurrences: Sequence[int], rest: CatchupRange | None, pace_ms: int, left: int = 0
     ) -> str:
-        """tag: ok, stale (another scheduler paid it), gone (the job was deleted)."""
+        """left: how many occurrences the range still has, 0 for unknown. tag: ok, stale (another scheduler paid it), gone
+        (the job is not active under that schedule any more).
+        """
         reply = await self._call(
             "payout",
             [(o,) for o in occurrences],
@@ -191,6 +201,7 @@ class TickVerbs(Base):
             score=paid.score,
             rest=rest.member if rest else "",
             pace_ms=pace_ms,
+            left=left,
         )
         return str(reply[0])
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rsched.core.ids import RunId, WorkerId
-from rsched.core.model import Definition
+from rsched.core.model import Definition, with_payload
 from rsched.core.packed import FLAG_MANUAL, JobHead, unpack_job
 from rsched.core.states import RunState
 from rsched.store.base import Base, tags
@@ -59,7 +59,9 @@ class WorkVerbs(Base):
     async def fetch(
         self, worker: WorkerId, *, request: int, slots: int, lease_ms: int, queues: Sequence[str]
     ) -> FetchReply:
-        """Up to `slots` runs; a repeat of the same request number gives the same ones. Also the worker's heartbeat."""
+        """Up to `slots` runs, none where Redis has too little memory left; a repeat of the same request number gives the same
+        ones. Also the worker's heartbeat.
+        """
         reply = await self._call(
             "fetch",
             [(q,) for q in queues],
@@ -69,12 +71,15 @@ class WorkVerbs(Base):
             lease_ms=lease_ms,
             visits=max(64, 4 * slots),
         )
+        if reply[0] == "full":
+            return FetchReply(reply[1], 0, [], False)
         flat = reply[4]
         runs = []
-        for i in range(0, len(flat), 6):
-            run, attempt, fence, due, flags, value = flat[i : i + 6]
+        for i in range(0, len(flat), 7):
+            run, attempt, fence, due, flags, value, payload = flat[i : i + 7]
             try:
                 job = unpack_job(value)
+                definition = with_payload(job.definition, payload) if payload else job.definition
             except (ValueError, KeyError):
                 continue  # Nobody can call it: its lease runs out and reap decides. The others go on.
             runs.append(
@@ -85,7 +90,7 @@ class WorkVerbs(Base):
                     int(due),
                     FLAG_MANUAL in flags.decode(),
                     job.head,
-                    job.definition,
+                    definition,
                 )
             )
         return FetchReply(reply[1], int(reply[2]), runs, reply[3] == b"1")

@@ -58,7 +58,7 @@ async def test_an_unreadable_job_is_set_aside_and_the_others_are_claimed(world: 
 
 async def catch_up_range(world: World, name: str = "job") -> Job:
     job = await world.put(name, kind="e", every=EVERY, due_in=-50 * EVERY)
-    item = MisfireItem(job.id, 1, job.due, job.due + 60 * EVERY, None, 0, 0, 0, job.due + 40 * EVERY)
+    item = MisfireItem(job.id, 1, job.due, job.due + 60 * EVERY, None, 0, 0, 0, (job.due, job.due + 40 * EVERY))
     assert await world.store.misfire([item]) == ["ok"]
     return job
 

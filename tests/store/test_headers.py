@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsched.core.ids import JobId, RunId, WorkerId
+from rsched.core.ids import JobId, RunId, WorkerId, run_id_of
 from rsched.core.packed import JobHead, RunRecord, unpack_head, unpack_run
 from rsched.core.states import MOVES, JobState, RunState
+from rsched.core.window import release_at
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
@@ -135,7 +136,7 @@ async def _capture(store: Any, call: Any) -> tuple[str, list[Any]]:
 @pytest.mark.anyio
 async def test_every_script_has_a_method_that_calls_it_with_its_own_arguments(redis_url: str) -> None:
     s = Store(connect(redis_url), Keys("x", "s0"), SystemClock())
-    paid = CatchupRange(J, 1, 2, 1, "", 5)
+    paid = CatchupRange(J, 1, 2, 1, "", 3, 5)
     all_calls = [
         s.put([PutItem(J, 0, 1, b"v")], atomic=True), s.pause(J), s.resume(J, expect=1, due=2), s.remove(J),
         s.park(J, sv=1), s.trigger(J, suffix="aaaa", repeat_key=""), s.cancel(R), s.own("s", lease_ms=1, take=[1], give=[2]),
@@ -147,7 +148,8 @@ async def test_every_script_has_a_method_that_calls_it_with_its_own_arguments(re
         s.finish(WK, request=1, items=[FinishItem(R, 1, RunState.DEAD, 0, 0, "e")]), s.giveback(WK, [(R, 1)]),
         s.renew(WK, lease_ms=1, items=[(R, 1)]), s.adopt(WK, lease_ms=1, queues=["q"], items=[(R, 1, 1)]),
         s.reopen(1, fence=1), s.restage(0, lease_ms=1), s.open_(hold_ms=1), s.restore_jobs([(J, 1, b"v")]),
-        s.restore_runs([(R, "r")], lease_ms=1), s.forget([(J, 1)]),
+        s.restore_runs([(R, "r")], lease_ms=1), s.forget([(J, 1)]), s.backfill(J, sv=1, ranges=[(1, 2)]),
+        s.put_exclusions("t", "n", expect=0, entries=["2026-12-25"]), s.restore_ranges([paid]),
     ]  # fmt: skip
     called = set()
     for call in all_calls:
@@ -177,8 +179,9 @@ slug = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,9}", fullmatch=True)
 lanes = st.builds("{}:{}:{}".format, slug, slug, st.integers(0, 2))
 heads = st.builds(
     JobHead, st.sampled_from(JobState), big, big, big, st.sampled_from("oec"), st.from_regex(r"[a-z0-9,-]{0,20}", fullmatch=True),
-    st.sampled_from("oas"), big, lanes, big,
-)  # fmt: skip
+    st.sampled_from("oasOAS"), big, lanes, big, st.sampled_from([0, 300_000]), big, st.sampled_from(["", "s", "k"]), big,
+    st.sampled_from(["", "o", "a"]), st.text(max_size=20),
+).map(lambda h: h if h.window_ms else h._replace(end_ms=0))  # fmt: skip
 small = st.integers(0, 10**9)
 runs = st.builds(
     RunRecord, st.sampled_from(RunState), big, lanes, small, small, big, slug, big, big, big,
@@ -200,6 +203,22 @@ def test_a_job_head_goes_through_lua_unchanged(client: Any, head: JobHead) -> No
     back = client.eval(_tiny("head_parse head_pack", "return head_pack(head_parse(ARGV[1]))"), 0, value)
     assert back == value
     assert unpack_head(back) == head
+    body = "local h = head_parse(ARGV[1]) extras_set(h, extras(h)) return head_pack(h)"
+    assert client.eval(_tiny("head_parse head_pack extras extras_set", body), 0, value) == value
+
+
+@given(st.integers(0, 2**41), st.integers(0, 86_400_000), st.integers(0, 86_400_000) | st.none())
+def test_lua_and_python_release_a_run_at_the_same_point_of_its_window(
+    client: Any, due: int, window: int, gap: int | None
+) -> None:
+    run = run_id_of(J, due)
+    body = "return string.format('%.0f', release_at(ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])))"
+    for end in (None, due + 1, due + window // 2 + 1):
+        packed = str(window) if end is None else f"{window},{end}"
+        argv = (run, due, packed if window else "", "" if gap is None else due + gap)
+        following = None if gap is None else due + gap
+        wanted = release_at(run, due, window_ms=window, following=following, end_ms=end if window else None)
+        assert int(client.eval(_tiny("window_offset release_at", body), 0, *argv)) == wanted
 
 
 @given(runs)

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rsched.core.ids import JobId, derive_job_id
+from rsched.core.misfire import Settled, SkippedRange
 from rsched.core.packed import JobRecord, RunEvent, ScheduleKind, SkipEvent
 from rsched.core.schedule import Interval
 from rsched.core.states import JobState
-from rsched.store.jobs import PutItem, SkippedRange
+from rsched.store.jobs import PutItem
 from tests.store.world import World, record
 
 EVERY = (1_000, 1_700, 30_000)
@@ -90,7 +91,7 @@ async def act(w: World, o: Owed, verb: str, amount: int) -> None:
         now = await w.store.time()
         missed = sorted(x for x in o.occurrences(now) if head.paused_from and x >= head.paused_from)
         due = o.grid.next_after(now) if head.kind != "o" else (o.grid.anchor_ms if o.grid.anchor_ms > now else None)
-        skipped = SkippedRange(len(missed), missed[0], missed[-1]) if missed else None
+        skipped = Settled(SkippedRange(len(missed), missed[0], missed[-1])) if missed else Settled()
         assert (await w.store.resume(o.job, expect=head.version, due=due, missed=skipped)).tag == "ok"
     elif verb == "edit" and head.state is JobState.ACTIVE:
         now = await w.store.time()

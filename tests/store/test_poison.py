@@ -8,10 +8,11 @@ import pytest
 from redis.exceptions import ResponseError
 
 from rsched.core.errors import Unavailable
-from rsched.core.ids import RunId
+from rsched.core.ids import RunId, run_id_of
+from rsched.core.misfire import Settled, SkippedRange
 from rsched.core.packed import PoisonEvent
 from rsched.core.states import RunState
-from rsched.store.jobs import PutItem, SkippedRange
+from rsched.store.jobs import PutItem
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
 from rsched.store.work import FetchedRun, FinishItem
 from tests.store.world import Job, W, World
@@ -142,22 +143,32 @@ async def test_verbs_on_a_job_that_cannot_be_read_change_nothing(world: World, r
 
 KEYS = ["due", "heads", "jobs", "runs", "staged", "retries", "leases", "owners", "schedulers", "workers", "requests",
         "finishes", "triggers", "poison", "fence", "journal", "definitions", "catchup", "ready", "virtual",
-        "queue", "body"]  # fmt: skip
+        "queue", "body", "open", "payloads", "exclusions"]  # fmt: skip
 VERBS = ["put", "claim", "misfire", "release", "fetch", "finish", "giveback", "renew", "reap", "cancel", "cancel_queued",
          "trigger", "pause", "remove", "park", "own", "resume", "payout", "calendar", "forget", "expired", "adopt",
-         "reopen", "restage", "restore_jobs", "restore_runs", "open"]  # fmt: skip
-OPENING = ("restage", "restore_jobs", "restore_runs", "open")
+         "reopen", "restage", "restore_jobs", "restore_runs", "restore_extras", "open", "backfill", "exclusions",
+         "cancel_waiting"]  # fmt: skip
+OPENING = ("restage", "restore_jobs", "restore_runs", "restore_extras", "open")
 
 
 async def call(
-    world: World, verb: str, *, job: Job, late: Job, paused: Job, run: FetchedRun, queued: RunId, owed: CatchupRange
+    world: World,
+    verb: str,
+    *,
+    job: Job,
+    late: Job,
+    paused: Job,
+    run: FetchedRun,
+    queued: RunId,
+    waiting: RunId,
+    owed: CatchupRange,
 ) -> Any:
     s = world.store
     return await {
         "put": lambda: s.put([PutItem(job.id, 1, 5, job.record.pack())], atomic=True),
         "claim": lambda: world.claim(),
         "misfire": lambda: s.misfire(
-            [MisfireItem(late.id, 1, late.due, late.due + 10**6, late.due, 1, 2, 2, late.due)]
+            [MisfireItem(late.id, 1, late.due, late.due + 10**6, late.due, 1, 2, 2, (late.due, late.due))]
         ),
         "release": lambda: s.release(limit=10),
         "fetch": lambda: world.fetch(),
@@ -167,12 +178,18 @@ async def call(
         "reap": lambda: s.reap([ReapItem(run.run, run.fence, "T", 0)], after_ms=-(10**6)),
         "cancel": lambda: s.cancel(run.run),
         "cancel_queued": lambda: s.cancel(queued),
-        "trigger": lambda: s.trigger(job.id, suffix="aaaa", repeat_key="k"),
+        "cancel_waiting": lambda: s.cancel(waiting),
+        "trigger": lambda: s.trigger(job.id, suffix="aaaa", repeat_key="k", payload=b"\xc0"),
+        "backfill": lambda: s.backfill(job.id, sv=1, ranges=[(1, 2)]),
+        "exclusions": lambda: s.put_exclusions("default", "n", expect=0, entries=["2026-12-25"]),
+        "restore_extras": lambda: s.restore_ranges([owed._replace(made_at=7)]),
         "pause": lambda: s.pause(job.id),
         "remove": lambda: s.remove(job.id),
         "park": lambda: s.park(job.id, sv=1),
         "own": lambda: s.own("s", lease_ms=1000, take=[1]),
-        "resume": lambda: s.resume(paused.id, expect=2, due=paused.due + 10**6, missed=SkippedRange(1, 1, 1)),
+        "resume": lambda: s.resume(
+            paused.id, expect=2, due=paused.due + 10**6, missed=Settled(SkippedRange(1, 1, 1), 1, (1, 1))
+        ),
         "payout": lambda: s.payout(owed, occurrences=[owed.start], rest=owed._replace(start=owed.end), pace_ms=1),
         "calendar": lambda: s.fill_calendar("SID", after=1, occurrences=[2, 3], ended=True),
         "forget": lambda: s.forget([(job.id, 1)]),
@@ -198,7 +215,11 @@ async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_con
         async for key in world.client.scan_iter(match=f"{world.keys.prefix}:*", count=1000):
             await world.client.delete(key)
         await world.open()
-        _, run = await world.running("r")
+        # Its runs wait for one another; the second one does now.
+        looped, run = await world.running("r", kind="e", every=1000, overlap="w", due_in=-1000)
+        await world.claim(looped)
+        await world.store.release(limit=10)
+        waiting = run_id_of(looped.id, looped.due + 1000)
         queued = await world.queued("q")
         staged = await world.put("s")
         await world.claim(staged)
@@ -207,18 +228,36 @@ async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_con
         paused = await world.put("p", kind="e", due_in=60_000)
         await world.store.pause(paused.id)
         ranged = await world.put("c", kind="e", due_in=-300_000)
-        item = MisfireItem(ranged.id, 1, ranged.due, ranged.due + 600_000, None, 0, 0, 0, ranged.due + 120_000)
+        item = MisfireItem(
+            ranged.id, 1, ranged.due, ranged.due + 600_000, None, 0, 0, 0, (ranged.due, ranged.due + 120_000)
+        )
         await world.store.misfire([item])
         (owed,) = await world.store.catchup(limit=10)
         if verb in OPENING:
             assert await world.store.reopen(2, fence=1)
-        return {"job": job, "late": late, "paused": paused, "run": run, "queued": queued.run, "owed": owed}
+        return {
+            "job": job,
+            "late": late,
+            "paused": paused,
+            "run": run,
+            "queued": queued.run,
+            "waiting": waiting,
+            "owed": owed,
+        }
 
     for name in KEYS:
         given = await arrange()
         key = getattr(world.keys, name)
         p = given[{"misfire": "late", "resume": "paused"}.get(verb, "job")].p
-        part = {"due": p, "jobs": p, "body": p, "ready": "default", "virtual": "default", "queue": "default:default:1"}
+        part = {
+            "open": given["run"].run[:15],
+            "due": p,
+            "jobs": p,
+            "body": p,
+            "ready": "default",
+            "virtual": "default",
+            "queue": "default:default:1",
+        }
         key = key(part[name]) if name in part else key
         await world.client.delete(key)
         await world.client.sadd(key, "wrong")

@@ -8,9 +8,10 @@ import pytest
 
 from rsched.core.errors import ShardClosed
 from rsched.core.ids import JobId, RunId, WorkerId, derive_job_id
+from rsched.core.misfire import Settled, SkippedRange
 from rsched.core.packed import JobEvent, JobHead, RunEvent, SkipEvent, unpack_head
 from rsched.core.states import JobState, RunState
-from rsched.store.jobs import PutItem, SkippedRange
+from rsched.store.jobs import PutItem
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
 from tests.store.world import FENCE, W, World, changed, record
 
@@ -30,7 +31,7 @@ async def test_every_verb_is_closed_on_another_server_and_on_a_closed_shard(worl
             s.trigger(NO_JOB, suffix="aaaa", repeat_key=""), s.put([], atomic=True), s.own("s", lease_ms=1),
             s.claim("s", horizon_ms=1, limit=1, partitions=[(0, 0)]), s.misfire([]), s.release(limit=1),
             s.fill_calendar("S", after=1, occurrences=[2], ended=False), s.expired(after_ms=0, limit=1), s.reap([], after_ms=0),
-            s.payout(CatchupRange(NO_JOB, 1, 1, 1, "", 1), occurrences=[1], rest=None, pace_ms=1), s.forget([]),
+            s.payout(CatchupRange(NO_JOB, 1, 1, 1, "", 1, 1), occurrences=[1], rest=None, pace_ms=1), s.forget([]),
             s.fetch(W, request=1, slots=1, lease_ms=1, queues=["default"]), s.finish(W, request=1, items=[]),
             s.giveback(W, []), s.renew(W, lease_ms=1, items=[]), s.adopt(W, lease_ms=1, queues=[], items=[]),
             s.restage(0, lease_ms=1), s.open_(hold_ms=1), s.restore_jobs([]), s.restore_runs([], lease_ms=1),
@@ -105,7 +106,7 @@ async def test_pause_resume_and_remove_answer_by_version_and_state(world: World)
     assert (await s.resume(NO_JOB, expect=1, due=1)).tag == "missing"
     assert (await s.resume(job.id, expect=1, due=1)).tag == "conflict"
     before = await world.snapshot()
-    reply = await s.resume(job.id, expect=2, due=job.due, missed=SkippedRange(3, 10, 30))
+    reply = await s.resume(job.id, expect=2, due=job.due, missed=Settled(SkippedRange(3, 10, 30)))
     assert reply[::3] == ("ok", 3)
     assert changed(before, await world.snapshot()) == {"jobs", "due", "heads", "definitions"}
     skip = (await world.events(before))[1]
@@ -189,7 +190,9 @@ async def test_misfire_settles_only_what_is_still_due_as_seen(world: World) -> N
 
 async def test_a_catch_up_range_is_paid_once_and_dropped_with_its_job(world: World) -> None:
     job = await world.put("a", kind="e", due_in=-180_000)
-    await world.store.misfire([MisfireItem(job.id, 1, job.due, job.due + 240_000, None, 0, 0, 0, job.due + 120_000)])
+    await world.store.misfire(
+        [MisfireItem(job.id, 1, job.due, job.due + 240_000, None, 0, 0, 0, (job.due, job.due + 120_000))]
+    )
     (paid,) = await world.store.catchup(limit=10)
     assert (paid.start, paid.end) == (job.due, job.due + 120_000)
     rest = paid._replace(start=job.due + 60_000)

@@ -37,7 +37,7 @@ class Job(NamedTuple):
 def record(
     name: str, *, now: int, kind: ScheduleKind, arg: str, team: str = "default", priority: Priority = "normal",
     misfire: str = "o", grace_ms: int = 60_000, version: int = 1, sv: int = 1, sv_at: int = 0,
-    state: JobState = JobState.ACTIVE, paused_from: int = 0, payload: Any = None,
+    state: JobState = JobState.ACTIVE, paused_from: int = 0, payload: Any = None, **extra: Any,
 ) -> JobRecord:  # fmt: skip
     d = Definition(
         team=team,
@@ -58,7 +58,9 @@ def record(
         key=None,
         body_hash="x",
     )
-    return JobRecord(JobHead(state, version, sv, sv_at or now, kind, arg, misfire, grace_ms, d.lane, paused_from), d)
+    return JobRecord(
+        JobHead(state, version, sv, sv_at or now, kind, arg, misfire, grace_ms, d.lane, paused_from, **extra), d
+    )
 
 
 class World:

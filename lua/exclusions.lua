@@ -1,0 +1,28 @@
+-- Writes a team's calendar of exclusions, over the version the caller has seen.
+-- MOVES
+-- KEYS    shard exclusions definitions
+-- ARGV    generation:text team:text name:text expect:int body:text
+--         expect: its present version, 0 for none. body: '' to delete it.
+-- REPLY   ok now journal_id version | missing now | conflict now version | closed | reopened generation
+-- COST    3 calls
+--include guard
+--include now_ms
+--include journal
+--include key
+--include text
+--include typed
+local refusal, marker = guard(a_generation)
+if refusal then return refusal end
+typed({}, {'exclusions'})
+local now = text(now_ms())
+local field = a_team .. '/' .. a_name
+local version, body = string.match(redis.call('HGET', key('exclusions'), field) or '', '^(%d+)\n(.*)$')
+version = tonumber(version or '0')
+if a_body == '' and (body or '') == '' then return {'missing', now} end
+if version ~= a_expect and not ((body or '') == '' and a_expect == 0) then return {'conflict', now, text(version)} end
+local next_version = text(version + 1)
+local id = journal('definitions', marker.generation,
+  {'c', table.concat({a_team, a_name, next_version, now, a_body}, '\n')})
+-- A deleted one keeps its version, so that a late write cannot bring it back.
+redis.call('HSET', key('exclusions'), field, next_version .. '\n' .. a_body)
+return {'ok', now, id, next_version}

@@ -1,0 +1,51 @@
+-- The events of what `overlap_judge` decided, and its writes as a function to be called after the journal; `judge.last`:
+-- runs of which a job completes. Reads only.
+--include key
+--include text
+--include run_pack
+--include complete
+--include complete_write
+--include variadic
+local function overlap_write(judge, events, now)
+  local at = text(now)
+  local records, gone, payloads, retries, last, asked = {}, {}, {}, {}, {}, {}
+  local function ends(run, r, state, detail)
+    r.state, r.rev = state, r.rev + 1
+    events[#events + 1] = 'r'
+    events[#events + 1] = run .. '\n' .. run_pack(r) .. '\n' .. at .. '\n' .. detail
+    gone[#gone + 1] = run
+    if string.find(r.flags, 'P', 1, true) then payloads[#payloads + 1] = run end
+    if string.find(r.flags, 'L', 1, true) then last[#last + 1] = {string.sub(run, 1, 15), r.sv} end
+  end
+  for i = 1, #judge.skipped do ends(judge.skipped[i][1], judge.skipped[i][2], 'K', 'overlap') end
+  for i = 1, #judge.cancelled do
+    local run, r = judge.cancelled[i][1], judge.cancelled[i][2]
+    if r.state == 'T' then
+      retries[#retries + 1] = run .. '|' .. r.lane
+      ends(run, r, 'C', 'cancelled for the next run')
+      local closed = judge.jobs[string.sub(run, 1, 15)].closed
+      closed[#closed + 1] = run
+    else
+      r.flags, r.rev = r.flags .. 'X', r.rev + 1
+      local record = run_pack(r)
+      events[#events + 1] = 'r'
+      events[#events + 1] = run .. '\n' .. record .. '\n' .. at .. '\n'
+      records[#records + 1] = run
+      records[#records + 1] = record
+      if r.state == 'R' then asked[#asked + 1] = run end
+    end
+  end
+  local done = complete(last, events)
+  return function()
+    variadic('HSET', key('runs'), records, 2)
+    variadic('HDEL', key('runs'), gone, 1)
+    variadic('HDEL', key('payloads'), payloads, 1)
+    variadic('ZREM', key('retries'), retries, 1)
+    for job, o in pairs(judge.jobs) do
+      variadic('ZREM', key('open', job), o.closed, 1)
+      variadic('ZADD', key('open', job), o.opened, 2)
+    end
+    complete_write(done)
+    for i = 1, #asked do redis.call('PUBLISH', key('signals'), 'cancel ' .. asked[i]) end
+  end
+end

@@ -1,0 +1,21 @@
+-- Notes that a run has ended: what depends on it beyond its record. `out`: {freed = job -> runs, payloads}. Reads only; raises
+-- where a set that will be written is of another type.
+--include key
+local function run_ended(out, run, flags)
+  if flags == '' then return end
+  if string.find(flags, '%l') then
+    local job = string.sub(run, 1, 15)
+    local list = out.freed[job]
+    if not list then
+      redis.call('ZCARD', key('open', job))
+      redis.call('ZCARD', key('staged'))
+      list = {}
+      out.freed[job] = list
+    end
+    list[#list + 1] = run
+  end
+  if string.find(flags, 'P', 1, true) then
+    redis.call('HLEN', key('payloads'))
+    out.payloads[#out.payloads + 1] = run
+  end
+end

@@ -1,0 +1,5 @@
+-- A run's member in `staged`: with the letter of its overlap policy, so that release need not look at each record.
+local function staged_member(run, lane, flags)
+  local letter = string.match(flags, '%l')
+  return run .. '|' .. lane .. (letter and '|' .. letter or '')
+end

@@ -1,0 +1,48 @@
+-- Writes back what the ledger has beside jobs and runs: calendars of exclusions in a later version, catch-up ranges as far as
+-- they were paid out.
+-- MOVES
+-- KEYS    shard exclusions catchup
+-- ARGV    generation:text kind:text items:[name:text value:text]
+--         kind exclusions: (team/name, version newline body). kind catchup: (member, '').
+-- REPLY   ok now count | closed
+-- COST    2 calls an item
+--include key
+--include text
+--include recovering
+--include now_ms
+--include typed
+local refusal = recovering(a_generation)
+if refusal then return refusal end
+typed({'catchup'}, {'exclusions'})
+local now = text(now_ms())
+local count = 0
+if a_kind == 'exclusions' then
+  for i = group_at, #ARGV, group_width do
+    local there = string.match(redis.call('HGET', key('exclusions'), ARGV[i]) or '', '^(%d+)\n')
+    if tonumber(there or '0') < tonumber(string.match(ARGV[i + 1], '^(%d+)')) then
+      redis.call('HSET', key('exclusions'), ARGV[i], ARGV[i + 1])
+      count = count + 1
+    end
+  end
+  return {'ok', now, text(count)}
+end
+local function identity(member)
+  local job, from, rest = string.match(member, '^([^|]+)|(%d+)(|.*)$')
+  return job and job .. rest, tonumber(from)
+end
+local there = {}
+local members = redis.call('ZRANGE', key('catchup'), 0, -1)
+for i = 1, #members do
+  local id, from = identity(members[i])
+  if id then there[id] = {members[i], from} end
+end
+for i = group_at, #ARGV, group_width do
+  local id, from = identity(ARGV[i])
+  local old = there[id]
+  if not old or old[2] < from then
+    if old then redis.call('ZREM', key('catchup'), old[1]) end
+    redis.call('ZADD', key('catchup'), now, ARGV[i])
+    count = count + 1
+  end
+end
+return {'ok', now, text(count)}
