@@ -1,8 +1,9 @@
 -- Owes the occurrences of past ranges, which are paid out like a catch-up.
 -- MOVES
 -- KEYS    shard jobs catchup definitions signals
--- ARGV    generation:text job:text sv:int flags:text items:[from:int to:int]
---         sv: the schedule version that the ranges were computed from. Both ends are occurrences.
+-- ARGV    generation:text job:text sv:int flags:text items:[from:int to:int delay_ms:int]
+--         sv: the schedule version that the ranges were computed from. Both ends are occurrences. delay_ms: when its turn comes,
+--         so that the many ranges of one job do not stand in the way of other jobs'.
 -- REPLY   ok now journal_id | missing now | conflict now | inactive now | closed | reopened generation
 -- COST    4 calls
 --include guard
@@ -18,7 +19,8 @@
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'catchup'}, {})
-local at = text(now_ms())
+local now = now_ms()
+local at = text(now)
 local head = head_parse(redis.call('HGET', key('jobs', partition_of(a_job), 0), a_job))
 if not head or head.state == 'd' then return {'missing', at} end
 if head.state ~= 'a' then return {'inactive', at} end
@@ -27,7 +29,7 @@ local events, ranges = {}, {}
 for i = group_at, #ARGV, group_width do
   local member = table.concat({a_job, ARGV[i], ARGV[i + 1], text(head.sv), a_flags, at}, '|')
   range_event(events, member, at)
-  ranges[#ranges + 1] = at
+  ranges[#ranges + 1] = text(now + tonumber(ARGV[i + 2]))
   ranges[#ranges + 1] = member
 end
 local id = journal('definitions', marker.generation, events)

@@ -1,10 +1,10 @@
--- Writes a team's calendar of exclusions, over the version the caller has seen.
+-- Writes a team's calendar of exclusions, over the version the caller has seen; the jobs that use it are to be refreshed.
 -- MOVES
--- KEYS    shard exclusions definitions
+-- KEYS    shard exclusions refreshes definitions
 -- ARGV    generation:text team:text name:text expect:int body:text
 --         expect: its present version, 0 for none. body: '' to delete it.
 -- REPLY   ok now journal_id version | missing now | conflict now version | closed | reopened generation
--- COST    3 calls
+-- COST    4 calls
 --include guard
 --include now_ms
 --include journal
@@ -13,7 +13,7 @@
 --include typed
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
-typed({}, {'exclusions'})
+typed({}, {'exclusions', 'refreshes'})
 local now = text(now_ms())
 local field = a_team .. '/' .. a_name
 local version, body = string.match(redis.call('HGET', key('exclusions'), field) or '', '^(%d+)\n(.*)$')
@@ -25,4 +25,5 @@ local id = journal('definitions', marker.generation,
   {'c', table.concat({a_team, a_name, next_version, now, a_body}, '\n')})
 -- A deleted one keeps its version, so that a late write cannot bring it back.
 redis.call('HSET', key('exclusions'), field, next_version .. '\n' .. a_body)
+redis.call('HSET', key('refreshes'), field .. '/' .. next_version, now)
 return {'ok', now, id, next_version}

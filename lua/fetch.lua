@@ -1,7 +1,7 @@
 -- Hands runs to a worker under a lease and a new fence, teams in fair order, by priority within a team with a floor for
 -- the lower ones. A repeat of the same request number gives the same runs again.
 -- MOVES   QUEUED -> RUNNING, RETRYING -> RUNNING, QUEUED -> SKIPPED, RETRYING -> SKIPPED, QUEUED -> CANCELLED, RETRYING -> CANCELLED
--- KEYS    shard open payloads staged signals ready virtual q runs jobs body due leases fence workers requests journal poison
+-- KEYS    shard open payloads staged signals ready virtual q runs jobs body due leases fence workers starts requests journal poison
 -- ARGV    generation:text worker:text request:text slots:int lease_ms:int visits:int queues:[queue:text]
 -- REPLY   ok now lease_end more runs:[run attempt fence due_at flags value payload]... | full now | closed | reopened generation
 -- COST    1 HGET a run; 5 calls a lane; variadic otherwise
@@ -20,7 +20,7 @@
 --include run_ended
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
-typed({'leases'}, {'poison', 'workers'})
+typed({'leases'}, {'poison', 'workers', 'starts'})
 local now = now_ms()
 local at, lease_end = text(now), text(now + a_lease_ms)
 if marker.ladder >= 2 then return {'full', at} end
@@ -132,7 +132,7 @@ for n = 1, #names do
 end
 -- Reads: what the picked runs have become meanwhile.
 local events, records, gone, leases, last, bad, given, seen = {}, {}, {}, {}, {}, {}, {}, {}
-local freed = {freed = {}, payloads = {}}
+local freed, starts = {freed = {}, payloads = {}}, {}
 local fence = tonumber(redis.call('GET', key('fence')) or '0')
 local fence_before = fence
 local values = fetch_all(key('runs'), picks)
@@ -172,6 +172,8 @@ for i = 1, #picks do
       leases[#leases + 1] = lease_end
       leases[#leases + 1] = run
       given[#given + 1] = run
+      local queue = string.match(r.lane, '^[^:]+')
+      starts[queue] = (starts[queue] or 0) + 1
       give(run, r, job_whole(p, job, value))
     else
       gone[#gone + 1] = run
@@ -217,6 +219,7 @@ for i = 1, #clocks do
   redis.call('ZREMRANGEBYSCORE', virtual, '-inf', clocks[i][2])
   redis.call('ZADD', virtual, clocks[i][2], '')
 end
+for queue, count in pairs(starts) do redis.call('HINCRBY', key('starts'), queue, count) end
 redis.call('HSET', key('workers'), a_worker, at .. '|' .. table.concat(names, ',') .. '|' .. text(a_lease_ms))
 redis.call('HSET', key('requests'), a_worker, a_request .. (#given > 0 and ' ' or '') .. table.concat(given, ' '))
 local more = (#picks > 0 and left == 0) or #picks > #given or swept

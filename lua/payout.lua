@@ -28,7 +28,8 @@ if not score or text(tonumber(score)) ~= a_score then return {'stale', at} end
 local job, from, to, sv, flags, made = string.match(a_member, '^([^|]+)|(%d+)|(%d+)|(%d+)|(%a*)|(%d+)$')
 local head = job and head_parse(redis.call('HGET', key('jobs', partition_of(job), 0), job))
 if not head or head.state ~= 'a' or text(head.sv) ~= sv then
-  local reason = (not head or head.state == 'd') and 'deleted' or head.state == 'p' and 'paused' or 'withdrawn by an edit'
+  local reasons = {p = 'paused', d = 'deleted', i = text(head and head.sv or 0) == sv and 'invalid' or nil}
+  local reason = reasons[head and head.state or 'd'] or 'withdrawn by an edit'
   if job then
     local gone = {'k', table.concat({job, from, to, text(math.max(a_left, 1)), reason, at}, '\n')}
     range_event(gone, table.concat({job, text(tonumber(to) + 1), to, sv, flags, made}, '|'), at)

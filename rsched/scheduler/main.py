@@ -14,11 +14,16 @@ from rsched.core.settings import SchedulerSettings
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
 from rsched.runtime.loop import Outage, Step, Wake, run_steps
+from rsched.scheduler.catch_up import CatchUp
 from rsched.scheduler.claim import WITHIN_MS, Claimer
 from rsched.scheduler.ownership import Ownership
 from rsched.scheduler.reap import Reaper
-from rsched.scheduler.release import CatchUp, Releaser
+from rsched.scheduler.refresh import RefreshLoop
+from rsched.scheduler.release import Releaser
 from rsched.store.store import Store, shard_tags
+
+# Looking through all jobs again costs, and what a job missed is settled within seconds.
+_REFRESH_WAIT_MS = 10_000.0
 
 
 class ShardScheduler:
@@ -42,7 +47,15 @@ class ShardScheduler:
             log=self._log,
         )
         self.releaser = Releaser(store, batch=settings.batch)
-        self.catch_up = CatchUp(store, log=self._log)
+        self.catch_up = CatchUp(
+            store,
+            per_s=settings.catchup_per_s,
+            share=settings.catchup_share,
+            schedulers=lambda: self.ownership.live,
+            clock=clock,
+            log=self._log,
+        )
+        self.refresh = RefreshLoop(store, log=self._log)
         self.reaper = Reaper(
             store, after_ms=settings.reap_after_ms, rng=random.Random(secrets.randbits(64)), log=self._log
         )
@@ -101,6 +114,7 @@ class ShardScheduler:
                 ("release", self.releaser.step, self._release_wake, lambda: self._until(self.releaser.next_at)),
                 ("catch-up", self.catch_up.step, self._slow_wake, lambda: float(poll)),
                 ("reap", self.reaper.step, Wake(), lambda: float(poll)),
+                ("refresh", self.refresh.step, Wake(), lambda: _REFRESH_WAIT_MS if self.refresh.waits else float(poll)),
             ]
             if self._settings.ownership:
                 loops.append(("own", self._own_step, self._own_wake, self._own_idle))

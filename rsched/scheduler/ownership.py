@@ -53,6 +53,11 @@ class Ownership:
         self._log.info("schedulers live: %d, partitions that fall to this one: %d", len(live), len(self._share))
         return True
 
+    @property
+    def live(self) -> int:
+        """How many schedulers were alive at the last step, this one among them."""
+        return max(len(self._live), 1)
+
     def lost(self, partitions: Iterable[int]) -> None:
         """A claim was refused: somebody else owns these by now, or they must be taken again."""
         for p in partitions:

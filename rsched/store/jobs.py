@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -40,6 +41,10 @@ class PutItem(NamedTuple):
     expect: int
     due: int | Keep | None
     value: bytes
+
+
+# Ranges of one backfill come up for payment at this pace.
+BACKFILL_PER_S = 10
 
 
 class PutReply(NamedTuple):
@@ -116,6 +121,22 @@ class JobVerbs(Base):
                 out[job] = error
         return out
 
+    async def dues(self, jobs: Sequence[JobId]) -> dict[JobId, int]:
+        """When (ms) each of the jobs is next due; those that are not due at all are left out."""
+        pipe = self.client.pipeline(transaction=False)
+        for job in jobs:
+            pipe.zscore(self.keys.due(partition_of(job)), job)
+        found = await self._redis(pipe.execute()) if jobs else []
+        return {job: int(due) for job, due in zip(jobs, found, strict=True) if due is not None}
+
+    async def pending_refreshes(self) -> list[tuple[str, str, str]]:
+        """(team, name, version) of calendars that changed and whose jobs are still to be refreshed."""
+        found = await self._redis(self.client.hkeys(self.keys.refreshes))
+        return [(t, n, v) for t, n, v in (f.decode().split("/") for f in found)]
+
+    async def refreshed(self, team: str, name: str, version: str) -> None:
+        await self._redis(self.client.hdel(self.keys.refreshes, f"{team}/{name}/{version}"))
+
     async def get_head(self, job: JobId) -> JobHead | None:
         """The head of the job, whatever its body."""
         value = await self._redis(self.client.hget(self.keys.jobs(partition_of(job)), job))
@@ -170,9 +191,15 @@ class JobVerbs(Base):
             **{"from": start, "to": end},
         )
 
-    async def backfill(self, job: JobId, *, sv: int, ranges: Sequence[tuple[int, int]]) -> VerbReply:
-        """Owes the occurrences of these ranges (ms, both ends occurrences). tags: ok, missing, conflict, inactive."""
-        reply = await self._call("backfill", ranges, job=job, sv=sv, flags=FLAG_BACKFILL)
+    async def backfill(
+        self, job: JobId, *, sv: int, ranges: Sequence[tuple[int, int]], counts: Sequence[int] = ()
+    ) -> VerbReply:
+        """Owes the occurrences of these ranges (ms, both ends occurrences), of which there are `counts`. tags: ok, missing,
+        conflict, inactive.
+        """
+        before = accumulate(counts or [0] * len(ranges), initial=0)
+        group = [(start, end, n * 1000 // BACKFILL_PER_S) for (start, end), n in zip(ranges, before, strict=False)]
+        reply = await self._call("backfill", group, job=job, sv=sv, flags=FLAG_BACKFILL)
         return VerbReply(reply[0], reply[1], reply[2].decode() if reply[0] == "ok" else None, 0)
 
     async def put_exclusions(self, team: str, name: str, *, expect: int, entries: Sequence[str] | None) -> VerbReply:

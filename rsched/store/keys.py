@@ -75,6 +75,11 @@ class Keys(NamedTuple):
         """HASH team/name -> version, newline, msgpack list of dates and date ranges; none after the newline: deleted."""
         return self._key("exclusions")
 
+    @property
+    def refreshes(self) -> str:
+        """HASH team/name/version -> ms, of calendars that changed and whose jobs are still to be refreshed."""
+        return self._key("refreshes")
+
     def queue(self, lane: str) -> str:
         """STREAM of runnable runs of one lane (queue:team:priority)."""
         return self._key("q", lane)
@@ -128,6 +133,11 @@ class Keys(NamedTuple):
         return self._key("holders")
 
     @property
+    def starts(self) -> str:
+        """HASH queue -> how many attempts were ever handed out."""
+        return self._key("starts")
+
+    @property
     def poison(self) -> str:
         """HASH of bad entries set aside, with what was found."""
         return self._key("poison")
@@ -146,6 +156,11 @@ class Keys(NamedTuple):
     def definitions(self) -> str:
         """STREAM of definition events and of manual verbs' events, ids `<generation>-<n>`."""
         return self._key("definitions")
+
+    @property
+    def repair(self) -> str:
+        """HASH phase, generation, jobs_done, jobs_total, runs_done, started_at (ms): how far a restoration is."""
+        return self._key("repair")
 
     @property
     def signals(self) -> str:

@@ -74,6 +74,13 @@ class CatchupRange(NamedTuple):
         return f"{self.job}|{self.start}|{self.end}|{self.sv}|{self.flags}|{self.made_at}"
 
 
+class QueueLoad(NamedTuple):
+    """started: attempts ever handed out. waiting: runs of it wait for a worker."""
+
+    started: int
+    waiting: bool
+
+
 class Released(NamedTuple):
     """next_at: the next instant (ms) at which something is to be released, None for none known."""
 
@@ -187,6 +194,18 @@ class TickVerbs(Base):
             except ValueError:
                 continue  # no range of ours: it must not stop the others
         return out
+
+    async def queue_loads(self, queues: Sequence[str]) -> dict[str, QueueLoad]:
+        """How much was started of each queue, and whether runs wait in it."""
+        pipe = self.client.pipeline(transaction=False)
+        for queue in queues:
+            pipe.hget(self.keys.starts, queue)
+            pipe.zcard(self.keys.ready(queue))
+        found = await self._redis(pipe.execute()) if queues else []
+        return {
+            q: QueueLoad(int(started or 0), bool(ready))
+            for q, started, ready in zip(queues, found[::2], found[1::2], strict=True)
+        }
 
     async def payout(
         self, paid: CatchupRange, *, occurrences: Sequence[int], rest: CatchupRange | None, pace_ms: int, left: int = 0

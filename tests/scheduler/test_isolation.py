@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
 
 import pytest
 
 from rsched.core.packed import SkipEvent, unpack_job
 from rsched.core.states import JobState
 from rsched.runtime.clock import SystemClock
+from rsched.scheduler.catch_up import CatchUp
 from rsched.scheduler.claim import Claimer
-from rsched.scheduler.release import CatchUp
 from rsched.store.jobs import PutItem
 from rsched.store.ticks import MisfireItem
 from tests.store.world import Job, World
@@ -19,14 +18,6 @@ from tests.store.world import Job, World
 pytestmark = pytest.mark.anyio
 LOG = logging.getLogger("tests")
 EVERY = 10_000
-
-
-@pytest.fixture
-async def world(anyio_backend: str, redis_url: str, redis_prefix: str) -> AsyncIterator[World]:
-    w = World.at(redis_url, prefix=redis_prefix)
-    await w.open()
-    yield w
-    await w.close()
 
 
 def claimer(world: World) -> Claimer:
@@ -77,9 +68,9 @@ async def test_the_rest_of_a_withdrawn_catch_up_is_skipped_on_record(world: Worl
         now = await world.store.time()
         item = PutItem(job.id, 1, now + EVERY, job.record._replace(head=head).pack())
         assert (await world.store.put([item], atomic=True)).ok
-    await CatchUp(world.store, log=LOG).step()
+    await CatchUp(world.store, per_s=10, share=0.2, schedulers=lambda: 1, clock=SystemClock(), log=LOG).step()
     skips = [e for e in await world.events() if isinstance(e, SkipEvent)]
-    reason = "withdrawn by an edit" if change == "unreadable" else change
+    reason = "invalid" if change == "unreadable" else change
     assert [(s.first, s.last, s.reason) for s in skips] == [(job.due, job.due + 40 * EVERY, reason)]
     assert await world.store.catchup(limit=10) == []
     assert await world.client.hlen(world.keys.runs) == 0

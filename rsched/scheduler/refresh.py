@@ -1,0 +1,162 @@
+"""New time-zone data, or another content of a calendar: the jobs whose schedule that changes get their due times anew."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import msgspec
+
+from rsched.core import zones
+from rsched.core.ids import PARTITIONS, JobId
+from rsched.core.packed import JobHead, JobRecord, unpack_head
+from rsched.core.schedule import Schedule, calendar_names
+from rsched.core.states import JobState
+from rsched.scheduler.schedules import Schedules
+from rsched.store.jobs import PutItem
+from rsched.store.store import Store
+
+_STATES = (JobState.ACTIVE, JobState.PAUSED)
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """looked_at: jobs with a calendar. changed: those whose schedule is another one now; moved: of them, those that are next
+    due at another instant. completed: no occurrence is left. late: have occurrences that are not settled yet and were left
+    alone. zones: changed ones by their zone.
+    """
+
+    looked_at: int
+    changed: int
+    moved: int
+    completed: int
+    late: int
+    zones: dict[str, int]
+
+
+class Refresher:
+    """Goes through all jobs, page by page. Safe beside everything else: a job that changes meanwhile is looked at again."""
+
+    def __init__(self, store: Store, *, log: logging.Logger) -> None:
+        self._store, self._log = store, log
+        self._schedules = Schedules(store, log=log)
+
+    async def refresh(self, *, team: str | None = None, calendar: str | None = None) -> Report:
+        """All jobs, or those of a team that name a calendar."""
+        counts: Counter[str] = Counter()
+        by_zone: Counter[str] = Counter()
+        for partition in range(PARTITIONS):
+            cursor = -1
+            while cursor:
+                cursor, page = await self._store.page_of_jobs(partition, cursor=max(cursor, 0))
+                wanted = [job for job, value in page if _may_change(value, team)]
+                if wanted:
+                    await self._page(wanted, calendar, counts, by_zone)
+        return Report(
+            looked_at=counts["looked_at"],
+            changed=counts["changed"],
+            moved=counts["moved"],
+            completed=counts["completed"],
+            late=counts["late"],
+            zones=dict(sorted(by_zone.items())),
+        )
+
+    async def _page(self, jobs: list[JobId], calendar: str | None, counts: Counter[str], by_zone: Counter[str]) -> None:
+        first = True
+        while jobs:
+            found: dict[JobId, tuple[JobRecord, Schedule]] = {}
+            for state in _STATES:
+                found |= await self._schedules.of_all(jobs, state=state)
+            if calendar is not None:
+                found = {j: f for j, f in found.items() if calendar in calendar_names(f[0].definition)}
+            if first:
+                counts["looked_at"] += len(found)
+                first = False
+            changed = {j: f for j, f in found.items() if f[0].head.arg != f[1].arg}
+            jobs = await self._write(changed, counts, by_zone)
+
+    async def _write(
+        self, changed: dict[JobId, tuple[JobRecord, Schedule]], counts: Counter[str], by_zone: Counter[str]
+    ) -> list[JobId]:
+        """The jobs that were changed by others meanwhile."""
+        now, dues = await self._store.time(), await self._store.dues(list(changed))
+        items = []
+        for job, (record, schedule) in changed.items():
+            if record.head.state is JobState.ACTIVE and dues.get(job, now + 1) <= now:
+                # What it missed is settled first, by its misfire policy.
+                counts["late"] += 1
+                continue
+            due = schedule.next_after(now)
+            items.append(PutItem(job, record.head.version, due, _renewed(record, schedule, now=now, due=due).pack()))
+        if not items:
+            return []
+        reply = await self._store.put(items, atomic=False)
+        for item, tag in zip(items, reply.tags, strict=True):
+            if tag == "ok":
+                record, schedule = changed[item.job]
+                counts["changed"] += 1
+                counts["moved"] += item.due != dues.get(item.job) and record.head.state is JobState.ACTIVE
+                counts["completed"] += item.due is None
+                by_zone[str(schedule.zone)] += 1
+        return [item.job for item, tag in zip(items, reply.tags, strict=True) if tag == "conflict"]
+
+
+def _may_change(value: bytes, team: str | None) -> bool:
+    try:
+        head = unpack_head(value)
+    except (ValueError, KeyError):
+        return False
+    return head.kind == "c" and head.state in _STATES and (team is None or head.lane.split(":")[1] == team)
+
+
+def _renewed(record: JobRecord, schedule: Schedule, *, now: int, due: int | None) -> JobRecord:
+    head: JobHead = record.head
+    state = head.state if due is not None else JobState.COMPLETED
+    paused_from = (due or 0) if state is JobState.PAUSED else 0
+    head = head._replace(
+        state=state,
+        version=head.version + 1,
+        sv=head.sv + 1,
+        sv_at=now,
+        kind=schedule.kind,
+        arg=schedule.arg,
+        paused_from=paused_from,
+        end_ms=schedule.end_ms or 0 if head.window_ms else 0,
+    )
+    return record._replace(head=head)
+
+
+class RefreshLoop:
+    """Refreshes jobs when this process brings newer time-zone data than was used before, and when a calendar changed."""
+
+    def __init__(self, store: Store, *, log: logging.Logger) -> None:
+        self._store, self._log = store, log
+        self._refresher = Refresher(store, log=log)
+        self._told: str | None = None
+        self.waits = False
+
+    async def step(self) -> bool:
+        """waits: after it, some jobs have to settle what they missed first."""
+        self.waits = False
+        own, stored = zones.tzdata_version(), await self._store.tzdata()
+        if stored is None or stored < own:
+            report = await self._refresher.refresh()
+            self.waits = report.late > 0
+            if not report.late:
+                await self._store.set_tzdata(own)
+                _tell(self._log, f"schedules go by tzdata {own} now", report, before=stored or "")
+            return False
+        if stored > own and self._told != stored:
+            self._told = stored
+            self._log.warning("this process has tzdata %s, others have %s: upgrade it", own, stored)
+        for team, name, version in await self._store.pending_refreshes():
+            report = await self._refresher.refresh(team=team, calendar=name)
+            self.waits |= report.late > 0
+            if not report.late:
+                await self._store.refreshed(team, name, version)
+                _tell(self._log, "a calendar changed", report, calendar=f"{team}/{name}")
+        return False
+
+
+def _tell(log: logging.Logger, text: str, report: Report, **fields: object) -> None:
+    if report.changed:
+        log.info(text, extra={"fields": {**fields, **msgspec.structs.asdict(report)}})
