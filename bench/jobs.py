@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rsched.core.ids import JobId, derive_job_id
 from rsched.core.model import Definition, FunctionTarget, Misfire, MisfirePolicy, RetryPolicy, ScheduleSpec
 from rsched.core.packed import JobHead, JobRecord, misfire_code
-from rsched.core.schedule import Draft, resolve
+from rsched.core.schedule import Calendars, Draft, resolve
 from rsched.core.states import JobState
 from rsched.store.jobs import PutItem
 from rsched.store.store import Store
@@ -32,9 +32,10 @@ def item(
     team: str = "default",
     retry: RetryPolicy | None = None,
     misfire_policy: MisfirePolicy = "run_once",
+    calendars: Calendars | None = None,
 ) -> tuple[PutItem, Owed]:
     """A new job named so that calls `function`. Invalid where the schedule is none."""
-    resolved, found = resolve(Draft(schedule, team=team, name=name), now_ms=now)
+    resolved, found = resolve(Draft(schedule, team=team, name=name), now_ms=now, calendars=calendars)
     definition = Definition(
         team=team,
         name=name,

@@ -7,12 +7,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rsched.core import schedule as schedules
-from rsched.core.durations import format_duration, parse_duration
 from rsched.core.errors import FieldError, Invalid, invalid
-from rsched.core.instants import format_local, format_utc, parse_instant
+from rsched.core.instants import parse_instant
 from rsched.core.model import ScheduleSpec
+from rsched.core.preview import preview_of
 from rsched.core.schedule import Draft
-from rsched.core.validate import check_value, decode
+from rsched.core.validate import check_name, check_slug, check_value, decode
 from rsched_api.deps import deps_of
 from rsched_api.requests import body, query
 from rsched_api.views import respond
@@ -22,52 +22,36 @@ LAST_FROM_MS = 253_370_764_800_000  # 9999-01-01: past it the last occurrences c
 
 
 class PreviewRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """from: instant after which occurrences count, by default now."""
+    """One of schedule and schedules. from: instant after which occurrences count, by default now. team, name: the job's, for H
+    and for the team's calendars.
+    """
 
-    schedule: ScheduleSpec
+    schedule: ScheduleSpec | None = None
+    schedules: list[ScheduleSpec] = []
     from_: str | None = msgspec.field(default=None, name="from")
     count: int = 10
-
-
-class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
-    """One instant in UTC and in the schedule's own zone."""
-
-    utc: str
-    local: str
-    note: str | None
-
-
-class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    occurrences: list[Occurrence]
-    description: str
-    warnings: list[str]
+    team: str = "default"
+    name: str | None = None
 
 
 async def preview(request: Request) -> Response:
     query(request)
     wanted = decode(await body(request), PreviewRequest)
+    draft = Draft(wanted.schedule, wanted.schedules, wanted.team, wanted.name)
     errors = [
-        e for name, v in msgspec.structs.asdict(wanted.schedule).items() for e in check_value(v, f"schedule.{name}")
+        e for field in ("schedule", "schedules") for e in check_value(msgspec.to_builtins(getattr(draft, field)), field)
     ]
+    errors += check_slug(wanted.team, "team")
+    errors += check_name(wanted.name) if wanted.name is not None else ()
     if not 1 <= wanted.count <= MAX_COUNT:
         errors.append(FieldError("count", f"must be 1 to {MAX_COUNT}"))
     if errors:
         raise Invalid(errors=errors)
-    start = deps_of(request).store.now_ms() if wanted.from_ is None else _from(wanted.from_)
-    resolved, schedule = schedules.resolve(Draft(wanted.schedule), now_ms=start)
-    # A one-off of this very moment, or one a moment ago, still runs.
-    found = [int(schedule.arg)] if schedule.kind == "o" else schedule.upcoming(start, wanted.count)
-    warnings = [] if found else ["there is no occurrence after `from`"]
-    return respond(
-        Preview(
-            occurrences=[
-                Occurrence(utc=format_utc(t, short=t % 1000 == 0), local=format_local(t, schedule.zone), note=None)
-                for t in found
-            ],
-            description=describe(resolved.schedule or wanted.schedule),
-            warnings=warnings,
-        )
-    )
+    store = deps_of(request).store
+    start = store.now_ms() if wanted.from_ is None else _from(wanted.from_)
+    found = await store.get_exclusions(wanted.team, schedules.calendar_names(draft))
+    calendars = {name: c.entries for name, c in found.items()}
+    return respond(preview_of(draft, start=start, count=wanted.count, calendars=calendars))
 
 
 def _from(text: str) -> int:
@@ -78,12 +62,3 @@ def _from(text: str) -> int:
     if not 0 <= at <= LAST_FROM_MS:
         raise invalid("from", "must be between 1970 and 9999")
     return at
-
-
-def describe(spec: ScheduleSpec) -> str:
-    """The resolved schedule in a few words."""
-    if spec.cron is not None:
-        return f"cron {spec.cron} in {spec.timezone or 'UTC'}"
-    if spec.every is not None:
-        return f"every {format_duration(parse_duration(spec.every))} from {spec.anchor}"
-    return f"once at {spec.at}"

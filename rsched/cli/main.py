@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rsched.cli import doctor, jobs, processes, runs, upcoming
+from rsched.cli import doctor, forecast, jobs, processes, runs, tz, upcoming
 from rsched.cli.group import Commands
 
 app = typer.Typer(
@@ -22,6 +22,8 @@ app = typer.Typer(
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(runs.app, name="runs")
 app.command("next")(upcoming.next_occurrences)
+app.command("forecast")(forecast.forecast)
+app.add_typer(tz.app, name="tz")
 app.command()(doctor.doctor)
 processes.add_to(app)
 

@@ -1,4 +1,4 @@
-"""The cron parser: five fields or a macro, strictly, to the canonical lists of an Expression.
+"""The cron parser: five fields or a macro, and seconds and years by name, strictly, to the lists of an Expression.
 
 What other crons read differently from one another is refused with the text to write instead.
 """
@@ -7,15 +7,28 @@ from __future__ import annotations
 
 import difflib
 from functools import lru_cache
+from typing import NoReturn
 
 from rsched.core.cron_days import Expression, NaiveCron
-from rsched.core.cron_fields import DAY, HOUR, MINUTE, MONTH, WEEKDAY, FieldRefused, Parsed, parse_field
+from rsched.core.cron_fields import (
+    DAY,
+    HOUR,
+    MINUTE,
+    MONTH,
+    SECOND,
+    WEEKDAY,
+    YEAR,
+    FieldRefused,
+    Kind,
+    Parsed,
+    parse_field,
+)
 
 __all__ = ["MAX_LENGTH", "CronError", "Expression", "parse"]
 
 MAX_LENGTH = 200
 
-_FIELDS = (MINUTE, HOUR, DAY, MONTH, WEEKDAY)
+_FIELDS = (MINUTE, HOUR, DAY, MONTH, WEEKDAY, SECOND, YEAR)
 _NAMES = "minute hour day-of-month month day-of-week"
 _MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -36,11 +49,21 @@ class CronError(ValueError):
         self.messages = messages
 
 
-def parse(text: str, *, team: str = "", name: str | None = None) -> Expression:
-    """The meaning of a cron expression. `H` is spread by team and name, the same on every node. CronError."""
-    fields = _split(text)
+def parse(
+    text: str,
+    *,
+    second: str | int | None = None,
+    year: str | int | None = None,
+    team: str = "",
+    name: str | None = None,
+) -> Expression:
+    """The meaning of a cron expression, at second 0 of every year unless told. CronError.
+
+    `H` is spread by team and name, the same on every node.
+    """
+    fields = (*_split(text), _named(SECOND, second, default="0"), _named(YEAR, year, default="*"))
     # Only H reads the owner: without it, one cached meaning serves all jobs.
-    seed = f"{team}\0{name or ''}" if "H" in text.upper() else ""
+    seed = f"{team}\0{name or ''}" if "H" in f"{text} {fields[5]}".upper() else ""
     return _parse(fields, seed)
 
 
@@ -55,25 +78,24 @@ def _parse(fields: tuple[str, ...], seed: str) -> Expression:
             refused.append(str(e))
     if refused:
         raise CronError(*refused)
-    minute, hour, day, month, weekday = parsed
+    day, weekday = parsed[2], parsed[4]
     if not day.star and not weekday.star:
         _check_both_days(day, weekday, fields)
-    expression = _canonical(minute, hour, day, month=month, weekday=weekday)
+    expression = _canonical(parsed)
     if not NaiveCron(expression).ever():
-        raise CronError(
-            f"day-of-month: {fields[2]!r} never comes in month {fields[3]!r}; "
-            "write a day that one of the months has, or 'L' for its last day"
-        )
+        _refuse_days(expression, fields)
     return expression
 
 
-def _canonical(minute: Parsed, hour: Parsed, day: Parsed, *, month: Parsed, weekday: Parsed) -> Expression:
+def _canonical(parsed: list[Parsed]) -> Expression:
+    minute, hour, day, month, weekday, second, year = parsed
     # The day parts combine by OR, so a field that is `*` has to drop out where the other one is set.
     days = set() if day.star and not weekday.star else day.values
     weekdays = set() if weekday.star else weekday.values
     plain = not (day.special or weekday.special)
     if plain and (len(weekdays) == 7 or len(days) == 31):
         days, weekdays = set(range(1, 32)), set()  # every day, however it was spelt
+    every_year = len(year.values) == YEAR.high - YEAR.low + 1
     return Expression(
         minutes=tuple(sorted(minute.values)),
         hours=tuple(sorted(hour.values)),
@@ -85,6 +107,21 @@ def _canonical(minute: Parsed, hour: Parsed, day: Parsed, *, month: Parsed, week
         last_workday=day.last_workday,
         nth=tuple(sorted(weekday.nth)),
         last_weekdays=tuple(sorted(weekday.last_weekdays)),
+        seconds=tuple(sorted(second.values)),
+        years=() if every_year else tuple(sorted(year.values)),
+    )
+
+
+def _refuse_days(expression: Expression, fields: tuple[str, ...]) -> NoReturn:
+    """The days never come: in any year, or in none of the years that were named."""
+    if NaiveCron(expression._replace(years=())).ever():
+        raise CronError(
+            f"year: {fields[6]!r}: day-of-month {fields[2]!r}, month {fields[3]!r}, day-of-week {fields[4]!r} never "
+            "come in it; write a year that has such a day (February 29 needs a leap year), or '*'"
+        )
+    raise CronError(
+        f"day-of-month: {fields[2]!r} never comes in month {fields[3]!r}; "
+        "write a day that one of the months has, or 'L' for its last day"
     )
 
 
@@ -98,6 +135,14 @@ def _check_both_days(day: Parsed, weekday: Parsed, fields: tuple[str, ...]) -> N
                 f"{kind.name}: {text!r}: crons disagree on {what} while {other.name} is set too; write '*' in "
                 f"{other.name}, or plain values in both (either one then fires), or make two jobs"
             )
+
+
+def _named(kind: Kind, value: str | int | None, *, default: str) -> str:
+    """The text of a field that is given by name."""
+    text = default if value is None else str(value)
+    if len(text) > MAX_LENGTH:
+        raise CronError(f"{kind.name}: is {len(text)} characters long; write at most {MAX_LENGTH}, or a range")
+    return text
 
 
 def _split(text: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT",
 _WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 _NUMBER = re.compile(r"[0-9]{1,2}", re.ASCII)
+_YEAR_NUMBER = re.compile(r"[0-9]{1,4}", re.ASCII)
 _SPREAD = re.compile(r"H(?:\(([0-9]{1,2})-([0-9]{1,2})\))?", re.ASCII)
 _FROM_END = re.compile(r"L-([0-9]{1,2})", re.ASCII)
 _WORKDAY = re.compile(r"([0-9]{1,2})W", re.ASCII)
@@ -30,12 +31,14 @@ class Kind(NamedTuple):
         return f"{self.low}-{self.high}"
 
 
+SECOND = Kind("second", 0, 59, spread_high=59)
 MINUTE = Kind("minute", 0, 59, spread_high=59)
 HOUR = Kind("hour", 0, 23, spread_high=23)
 # H stays off the 29th to 31st, so that every month has its day.
 DAY = Kind("day-of-month", 1, 31, spread_high=28)
 MONTH = Kind("month", 1, 12, _MONTHS, 12)
 WEEKDAY = Kind("day-of-week", 0, 6, _WEEKDAYS, 6)
+YEAR = Kind("year", 1970, 9999)
 
 
 class FieldRefused(ValueError):
@@ -71,6 +74,8 @@ def parse_field(kind: Kind, text: str, *, seed: str) -> Parsed:
     # Before any change of case: some letters outside ASCII have an upper case within it.
     if not text.isascii():
         raise FieldRefused(kind, text, f"only ASCII digits and letters count; write a value of {kind.bounds}")
+    if not text:
+        raise FieldRefused(kind, text, f"is empty; write a value of {kind.bounds}, or '*' for all")
     items = text.upper().split(",")
     if "" in items:
         kept = ",".join(item for item in text.split(",") if item)
@@ -124,6 +129,8 @@ def _spread(kind: Kind, item: str, out: Parsed, *, seed: str) -> bool:
     if not item.startswith("H"):
         return False
     m = _SPREAD.fullmatch(item)
+    if kind is YEAR:
+        raise FieldRefused(kind, item, "H does not spread over years; write '*', or years such as '2027-2030'")
     if m is None:
         raise FieldRefused(kind, item, f"write 'H', or 'H({kind.low}-{kind.spread_high})' with a range of this field")
     low, high = kind.low, kind.spread_high
@@ -187,11 +194,14 @@ def _step(kind: Kind, item: str, text: str) -> int:
     return step
 
 
-_PLURAL = {"minute": "minutes", "hour": "hours", "day-of-month": "days", "month": "months", "day-of-week": "days"}
+_PLURAL = {"second": "seconds", "minute": "minutes", "hour": "hours", "day-of-month": "days", "month": "months",
+           "day-of-week": "days", "year": "years"}  # fmt: skip
 
 
 def _wrapped(kind: Kind, first: str, last: str, step: int) -> str:
-    """The list that a range over the field's end means."""
+    """The list that a range over the field's end means; for years the range in order."""
+    if kind is YEAR:  # years do not come round again
+        return f"{last}-{first}" if step == 1 else f"{last}-{first}/{step}"
     low, high = _value(kind, first, first), _value(kind, last, last)
     if kind is WEEKDAY and low == 7:
         return f"0-{high}" if step == 1 else f"0-{high}/{step}"
@@ -206,7 +216,7 @@ def _wrapped(kind: Kind, first: str, last: str, step: int) -> str:
 
 
 def _value(kind: Kind, text: str, item: str) -> int:
-    if _NUMBER.fullmatch(text):
+    if (_YEAR_NUMBER if kind is YEAR else _NUMBER).fullmatch(text):
         value = int(text)
         if value == 7 and kind is WEEKDAY:
             return 7

@@ -34,10 +34,11 @@ class DstPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class ScheduleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One of {cron, timezone}, {every, anchor}, {at}, {delay}. Instants are RFC 3339 with offset.
 
-    second, year: cron fields beside `cron`. exclude: dates, date ranges (`2026-12-24/2027-01-02`, both included) in the
-    schedule's zone, and names of the team's calendars. start, end: occurrences lie in start <= t < end. max_runs: the
-    first so many from start (by default the creation). window: each run starts at a fixed point in so long after its
-    occurrence.
+    second, year: cron fields beside `cron`. anchor: sets the phase of an interval, by default its start, or the creation.
+    exclude: dates, date ranges (`2026-12-24/2027-01-02`, both included) in the schedule's zone (`timezone`, by default
+    UTC), and names of the team's calendars. start, end: occurrences lie in start <= t < end. max_runs: the first so many
+    from start (by default the creation); one that is skipped uses one up, one that is excluded does not. window: each run
+    starts at a fixed point in so long after its occurrence, before the next one and the end.
     """
 
     cron: str | None = None

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal, NamedTuple, Protocol, TypeVar
-from zoneinfo import ZoneInfo
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from rsched.core import cron, zones
-from rsched.core.cron_timetable import Missed, Timetable, timetable
+from rsched.core import zones
+from rsched.core.calendars import Bounded, Union
+from rsched.core.cron_timetable import Missed
 from rsched.core.durations import parse_duration
 from rsched.core.errors import FieldError, Invalid
-from rsched.core.ids import short_hash
-from rsched.core.instants import MAX_INSTANT_MS, format_utc, parse_instant
-from rsched.core.model import ScheduleSpec
+from rsched.core.exclusions import Calendars, Spans, entries_of, names_in, opened, spans_of
+from rsched.core.instants import format_utc, parse_instant
+from rsched.core.model import DstPolicy, ScheduleSpec
+from rsched.core.schedule_kinds import Cron, Interval, OneOff, Schedule
+from rsched.core.spec_checks import MIN_MS, check_schedules, parse_cron, reads_owner
 
 __all__ = [
+    "Bounded",
     "Calendars",
     "Cron",
     "Draft",
@@ -27,17 +30,16 @@ __all__ = [
     "Resolved",
     "Schedule",
     "Scheduled",
+    "Union",
     "calendar_names",
     "load",
     "resolve",
 ]
 
-T = TypeVar("T")
-
 MAX_AGE_MS = 60_000  # an `at` up to this old still runs at once
-MIN_EVERY_MS = 1000
 
-Calendars = Mapping[str, Sequence[str]]  # of one team: name -> dates and date ranges, as ScheduleSpec.exclude has them
+_replace = msgspec.structs.replace
+_NO_SPANS = Spans(())
 
 
 class Scheduled(Protocol):
@@ -69,214 +71,179 @@ class Resolved(NamedTuple):
     schedules: list[ScheduleSpec]
 
 
-class Schedule(Protocol):
-    """kind and arg are what the shard keeps. Instants in ms; nothing here reads a clock.
-
-    window_ms: how long after its occurrence a run may start (0: right then); end_ms: no run starts at or after it.
-    """
-
-    @property
-    def kind(self) -> Literal["o", "e", "c"]: ...
-    @property
-    def arg(self) -> str: ...
-    @property
-    def zone(self) -> ZoneInfo: ...
-    @property
-    def window_ms(self) -> int: ...
-    @property
-    def end_ms(self) -> int | None: ...
-    def next_after(self, t_ms: int) -> int | None:
-        """The first occurrence strictly after t_ms, or None."""
-
-    def upcoming(self, t_ms: int, n: int) -> list[int]:
-        """Up to n occurrences strictly after t_ms."""
-
-    def missed(self, lo_ms: int, hi_ms: int) -> Missed:
-        """How many occurrences lie in lo_ms < t <= hi_ms (exactly), the first and the last of them."""
-
-
-class OneOff:
-    """One occurrence. arg: its instant."""
-
-    kind: Literal["o"] = "o"
-    window_ms = 0
-    end_ms: int | None = None
-
-    def __init__(self, at_ms: int) -> None:
-        self.at_ms = at_ms
-        self.arg = str(at_ms)
-        self.zone = zones.zone_info("UTC")
-
-    def next_after(self, t_ms: int) -> int | None:
-        return self.at_ms if t_ms < self.at_ms else None
-
-    def upcoming(self, t_ms: int, n: int) -> list[int]:
-        return [self.at_ms] if t_ms < self.at_ms and n > 0 else []
-
-    def missed(self, lo_ms: int, hi_ms: int) -> Missed:
-        return Missed(1, self.at_ms, self.at_ms) if lo_ms < self.at_ms <= hi_ms else Missed(0, None, None)
-
-
-class Interval:
-    """anchor + k * every for every whole k, elapsed time; the anchor sets the phase, not the start."""
-
-    kind: Literal["e"] = "e"
-    window_ms = 0
-    end_ms: int | None = None
-
-    def __init__(self, *, anchor_ms: int, every_ms: int) -> None:
-        self.anchor_ms, self.every_ms = anchor_ms, every_ms
-        self.arg = f"{anchor_ms},{every_ms}"
-        self.zone = zones.zone_info("UTC")
-
-    def next_after(self, t_ms: int) -> int | None:
-        at = self.anchor_ms + ((t_ms - self.anchor_ms) // self.every_ms + 1) * self.every_ms
-        return at if at <= MAX_INSTANT_MS else None
-
-    def upcoming(self, t_ms: int, n: int) -> list[int]:
-        return _upcoming(self.next_after, t_ms, n)
-
-    def missed(self, lo_ms: int, hi_ms: int) -> Missed:
-        first = self.next_after(lo_ms)
-        hi_ms = min(hi_ms, MAX_INSTANT_MS)
-        if first is None or first > hi_ms:
-            return Missed(0, None, None)
-        more = (hi_ms - first) // self.every_ms
-        return Missed(more + 1, first, first + more * self.every_ms)
-
-
-class Cron:
-    """A cron expression in a zone. arg: the schedule id, which all jobs of this meaning, zone and tzdata share."""
-
-    kind: Literal["c"] = "c"
-    window_ms = 0
-    end_ms: int | None = None
-
-    def __init__(self, expression: cron.Expression, *, zone_name: str) -> None:
-        self.expression = expression
-        self.zone = zones.zone_info(zone_name)
-        self.arg = short_hash(f"{expression.canonical()}|{zone_name}|{zones.tzdata_version()}", 16)
-        self._timetable: Timetable = timetable(expression, zone_name)
-
-    def next_after(self, t_ms: int) -> int | None:
-        return self._timetable.next_after(t_ms)
-
-    def upcoming(self, t_ms: int, n: int) -> list[int]:
-        return _upcoming(self._timetable.next_after, t_ms, n)
-
-    def missed(self, lo_ms: int, hi_ms: int) -> Missed:
-        return self._timetable.missed(lo_ms, hi_ms)
-
-
-def _upcoming(next_after: Callable[[int], int | None], t_ms: int, n: int) -> list[int]:
-    out: list[int] = []
-    while len(out) < n:
-        at = next_after(t_ms)
-        if at is None:
-            break
-        out.append(at)
-        t_ms = at
-    return out
-
-
 def calendar_names(job: Scheduled) -> frozenset[str]:
     """The calendars of the team that the job's exclusions name."""
-    return frozenset()
+    specs = [job.schedule] if job.schedule is not None else job.schedules
+    return frozenset(name for spec in specs if spec.exclude for name in names_in(spec.exclude))
 
 
 def resolve(job: Scheduled, *, now_ms: int, calendars: Calendars | None = None) -> tuple[Resolved, Schedule]:
-    """Checks a schedule as people write it, and fixes what depends on now: a delay becomes `at`, an interval gets its anchor,
-    cron its zone. What comes back is valid input again. Raises Invalid, which names every wrong field.
+    """Checks a schedule as people write it, and fixes what depends on now: a delay becomes `at`, an interval gets its anchor
+    (the start, if it has one), cron its zone, max_runs its start; entries of one meaning become one. What comes back is valid
+    input again. Raises Invalid, which names every wrong field.
     """
-    spec = job.schedule
-    if spec is None:
-        raise _invalid(FieldError("schedule", "is required; add it"))
-    if spec.delay is not None and _kinds(spec) == ["delay"]:
-        delay_ms = _checked("schedule.delay", parse_duration, spec.delay)
-        spec = msgspec.structs.replace(spec, delay=None, at=format_utc(now_ms + delay_ms))
-    elif spec.every is not None and spec.anchor is None:
-        spec = msgspec.structs.replace(spec, anchor=format_utc(now_ms))
-    elif spec.cron is not None and spec.timezone is None:
-        spec = msgspec.structs.replace(spec, timezone="UTC")
-    schedule = _load(spec, team=job.team, name=job.name)
-    if isinstance(schedule, OneOff) and schedule.at_ms < now_ms - MAX_AGE_MS:
-        raise _invalid(
-            FieldError(
-                "schedule.at",
-                f"{spec.at!r} is more than 60 s ago (now is {format_utc(now_ms, short=True)}); write an instant to come",
-            )
-        )
-    return Resolved(spec, []), schedule
+    if errors := list(check_schedules(job.schedule, job.schedules, team=job.team, name=job.name)):
+        raise Invalid(errors=errors)
+    if job.schedule is not None:
+        spec, schedule = _resolve(job.schedule, "schedule", job, now_ms=now_ms, calendars=calendars)
+        if isinstance(schedule, OneOff) and schedule.at_ms < now_ms - MAX_AGE_MS:
+            raise _too_old("schedule.at", f"{spec.at!r} is more than 60 s ago", now_ms)
+        return Resolved(spec, []), schedule
+    kept: dict[str, ScheduleSpec] = {}
+    for i, entry in enumerate(job.schedules):
+        # One that is due right now would not come after now, which is where a calendar begins.
+        soonest = 1 if entry.delay is not None and parse_duration(entry.delay) == 0 else 0
+        spec, schedule = _resolve(entry, f"schedules[{i}]", job, now_ms=now_ms + soonest, calendars=calendars)
+        if isinstance(schedule, OneOff) and schedule.at_ms <= now_ms:
+            raise _too_old(f"schedules[{i}].at", f"{spec.at!r} is past", now_ms)
+        before = kept.setdefault(schedule.meaning, spec)
+        if before.window is None and spec.window is not None:
+            kept[schedule.meaning] = _replace(before, window=spec.window)
+    found = Resolved(None, list(kept.values()))
+    return found, load(Draft(*found, job.team, job.name), calendars=calendars)
 
 
 def load(job: Scheduled, *, calendars: Calendars | None = None) -> Schedule:
     """The schedule of a resolved job, however old it is. Raises Invalid where it makes none (any more)."""
-    if job.schedule is None:
-        raise _invalid(FieldError("schedule", "is required; add it"))
-    return _load(job.schedule, team=job.team, name=job.name)
+    spec = job.schedule
+    if spec is not None and not job.schedules and (quick := _quick(spec, job)) is not None:
+        return quick
+    if errors := list(check_schedules(spec, job.schedules, team=job.team, name=job.name)):
+        raise Invalid(errors=errors)
+    if spec is not None:
+        return _build(spec, "schedule", job, calendars)
+    window = next((entry.window for entry in job.schedules if entry.window is not None), None)
+    parts: dict[str, Schedule] = {}
+    for i, entry in enumerate(job.schedules):
+        entry = entry if window is None else _replace(entry, window=window)  # the job's, whichever entry says it
+        part = _build(entry, f"schedules[{i}]", job, calendars)
+        parts.setdefault(part.meaning, part)
+    return Union(list(parts.values())) if len(parts) > 1 else next(iter(parts.values()))
 
 
-def _load(spec: ScheduleSpec, *, team: str, name: str | None) -> Schedule:
-    kinds = _kinds(spec)
-    errors: list[FieldError] = []
-    if spec.timezone is not None and spec.cron is None:
-        errors.append(
-            FieldError("schedule.timezone", "goes with cron only; remove it, or write the offset in the instant")
-        )
-    if spec.anchor is not None and spec.every is None:
-        errors.append(FieldError("schedule.anchor", "goes with every only; remove it, or add 'every'"))
-    if len(kinds) != 1:
-        found = f"found {' and '.join(kinds)}" if kinds else "found none of them"
-        errors.append(FieldError("schedule", f"{found}; write exactly one of cron, every, at, delay"))
-    if errors:
-        raise _invalid(*errors)
+def _resolve(
+    spec: ScheduleSpec, field: str, job: Scheduled, *, now_ms: int, calendars: Calendars | None
+) -> tuple[ScheduleSpec, Schedule]:
+    """One checked spec."""
+    if spec.delay is not None:
+        spec = _replace(spec, delay=None, at=format_utc(now_ms + parse_duration(spec.delay)))
+    if spec.every is not None and spec.anchor is None:
+        spec = _replace(spec, anchor=spec.start or format_utc(now_ms))
+    if spec.timezone is None and (spec.cron is not None or spec.exclude):
+        spec = _replace(spec, timezone="UTC")
+    if spec.exclude:
+        spec = _replace(spec, exclude=entries_of(spec.exclude))
+    if spec.max_runs is not None and spec.start is None:
+        # What falls on this very instant is not run any more, so it must not use up one either.
+        rule = _build(_replace(spec, max_runs=None, end=None, window=None), field, job, calendars)
+        start = rule.next_after(now_ms) if rule.next_after(now_ms - 1) == now_ms else now_ms
+        spec = _replace(spec, start=format_utc(now_ms if start is None else start))
+    return spec, _build(spec, field, job, calendars)
+
+
+def _build(spec: ScheduleSpec, field: str, job: Scheduled, calendars: Calendars | None) -> Schedule:
+    try:
+        if spec.cron is not None and _plain_cron(spec):
+            return _cron(spec.cron, spec.timezone or "UTC", _owner(spec, job))
+        if spec.at is not None:
+            return OneOff(parse_instant(spec.at), window_ms=_window_ms(spec))
+        if spec.delay is not None:
+            raise Invalid(errors=[FieldError("delay", "is not resolved to an instant yet")])
+        if spec.every is not None and spec.anchor is None:
+            raise Invalid(errors=[FieldError("anchor", "is missing; write the instant that the interval counts from")])
+        return _recurring(spec, job, calendars)
+    except Invalid as error:
+        raise Invalid(errors=[FieldError(f"{field}.{e.field}", e.message) for e in error.errors]) from None
+
+
+def _quick(spec: ScheduleSpec, job: Scheduled) -> Schedule | None:
+    """What nearly all stored jobs have, without the checks that it went through before; None where they have to judge."""
     if spec.cron is not None:
-        # Only H reads the owner: without it, jobs of one spelling share one object.
-        owner = (team, name) if "H" in spec.cron.upper() else ("", None)
-        return _cron(spec.cron, spec.timezone or "UTC", owner)
-    if spec.every is not None:
-        return _interval(spec)
-    if spec.at is None:
-        raise _invalid(FieldError("schedule.delay", "is not resolved to an instant yet"))
-    return OneOff(_checked("schedule.at", parse_instant, spec.at))
+        return _build(spec, "schedule", job, None) if _plain_cron(spec) else None
+    try:
+        if spec.at is not None and spec == ScheduleSpec(at=spec.at):
+            return OneOff(parse_instant(spec.at))
+        if (
+            spec.every is not None
+            and spec.anchor is not None
+            and spec == ScheduleSpec(every=spec.every, anchor=spec.anchor)
+        ):
+            every_ms = parse_duration(spec.every)
+            return Interval(anchor_ms=parse_instant(spec.anchor), every_ms=every_ms) if every_ms >= MIN_MS else None
+    except ValueError:
+        pass
+    return None
 
 
-def _kinds(spec: ScheduleSpec) -> list[str]:
-    return [kind for kind in ("cron", "every", "at", "delay") if getattr(spec, kind) is not None]
+def _plain_cron(spec: ScheduleSpec) -> bool:
+    """Of cron and timezone alone, as nearly all are."""
+    return spec == ScheduleSpec(cron=spec.cron, timezone=spec.timezone)
 
 
-def _interval(spec: ScheduleSpec) -> Interval:
-    every_ms = _checked("schedule.every", parse_duration, spec.every or 0)
-    if every_ms < MIN_EVERY_MS:
-        raise _invalid(FieldError("schedule.every", f"{spec.every!r} is under a second; write '1s' or more"))
-    if spec.anchor is None:
-        raise _invalid(FieldError("schedule.anchor", "is missing; write the instant that the interval counts from"))
-    return Interval(anchor_ms=_checked("schedule.anchor", parse_instant, spec.anchor), every_ms=every_ms)
+class _Recurring(NamedTuple):
+    """All that a cron or an interval depends on. exclude: dates and ranges, calendars opened up; None where it has none."""
+
+    spec: ScheduleSpec  # without exclude, which is a list
+    exclude: tuple[str, ...] | None
+    owner: tuple[str, str | None]
+
+
+def _recurring(spec: ScheduleSpec, job: Scheduled, calendars: Calendars | None) -> Schedule:
+    try:
+        exclude = opened(spec.exclude, calendars) if spec.exclude else None
+        return _cached(_Recurring(_replace(spec, exclude=""), exclude, _owner(spec, job)))
+    except ValueError as error:  # of a calendar: all else has been checked
+        raise Invalid(errors=[FieldError("exclude", str(error))]) from None
+
+
+def _owner(spec: ScheduleSpec, job: Scheduled) -> tuple[str, str | None]:
+    return (job.team, job.name) if reads_owner(spec) else ("", None)
+
+
+@lru_cache(maxsize=4096)
+def _cached(key: _Recurring) -> Schedule:
+    spec, zone_name, window_ms = key.spec, key.spec.timezone or "UTC", _window_ms(key.spec)
+    unbounded = spec.start is spec.end is None and spec.max_runs is None
+    rule: Cron | Interval
+    if spec.cron is not None:
+        expression = parse_cron(spec, team=key.owner[0], name=key.owner[1])
+        unbounded = unbounded and not key.exclude
+        rule = Cron(expression, zone_name=zone_name, dst=spec.dst or DstPolicy(), window_ms=window_ms)
+    else:
+        every_ms, anchor_ms = parse_duration(spec.every or 0), parse_instant(spec.anchor or "")
+        rule = Interval(anchor_ms=anchor_ms, every_ms=every_ms, window_ms=window_ms)
+        # An interval that names a calendar stays of one kind, whether the calendar is empty or not.
+        unbounded = unbounded and key.exclude is None
+    if unbounded:
+        return rule
+    return Bounded(
+        rule,
+        zone=zones.zone_info(zone_name),
+        start_ms=_instant(spec.start),
+        end_ms=_instant(spec.end),
+        max_runs=spec.max_runs,
+        excluded=spans_of(key.exclude, zones.load_zone(zone_name)) if key.exclude else _NO_SPANS,
+        window_ms=window_ms,
+    )
 
 
 @lru_cache(maxsize=16_384)
 def _cron(text: str, zone_name: str, owner: tuple[str, str | None]) -> Cron:
-    errors: list[FieldError] = []
-    expression: cron.Expression | None = None
-    try:
-        expression = cron.parse(text, team=owner[0], name=owner[1])
-    except cron.CronError as e:
-        errors += [FieldError("schedule.cron", message) for message in e.messages]
-    try:
-        zones.check_zone_name(zone_name)
-    except zones.UnknownZone as e:
-        errors.append(FieldError("schedule.timezone", str(e)))
-    if errors or expression is None:
-        raise _invalid(*errors)
-    return Cron(expression, zone_name=zone_name)
+    """The nearly only kind there is, by a short key. Raises Invalid."""
+    spec = ScheduleSpec(cron=text, timezone=zone_name)
+    if errors := list(check_schedules(spec, (), team=owner[0], name=owner[1])):
+        raise Invalid(errors=[e._replace(field=e.field.removeprefix("schedule.")) for e in errors])
+    return Cron(parse_cron(spec, team=owner[0], name=owner[1]), zone_name=zone_name)
 
 
-def _checked(field: str, parse: Callable[[T], int], value: T) -> int:
-    try:
-        return parse(value)
-    except ValueError as e:
-        raise _invalid(FieldError(field, str(e))) from None
+def _window_ms(spec: ScheduleSpec) -> int:
+    return 0 if spec.window is None else parse_duration(spec.window)
 
 
-def _invalid(*errors: FieldError) -> Invalid:
-    return Invalid(errors=errors)
+def _instant(text: str | None) -> int | None:
+    return None if text is None else parse_instant(text)
+
+
+def _too_old(field: str, found: str, now_ms: int) -> Invalid:
+    now = format_utc(now_ms, short=True)
+    return Invalid(errors=[FieldError(field, f"{found} (now is {now}); write an instant to come")])

@@ -1,6 +1,6 @@
 """From the bytes of a request to a JobSpec that is safe to store; each refusal names its field and the mend.
 
-What needs a clock (schedules) is checked by rsched.core.schedule.resolve.
+What of a schedule needs a clock or a team's calendars is checked by rsched.core.schedule.resolve.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rsched.core.durations import parse_duration
 from rsched.core.errors import FieldError, Invalid, invalid
 from rsched.core.ids import SLUG, is_job_id
 from rsched.core.model import (
+    DstPolicy,
     FunctionTarget,
     HttpTarget,
     JobSpec,
@@ -24,6 +25,7 @@ from rsched.core.model import (
     RetryPolicy,
     ScheduleSpec,
 )
+from rsched.core.spec_checks import check_schedules
 
 MAX_NAME = 200
 MAX_DEPTH = 64
@@ -36,6 +38,7 @@ MAX_PAUSE_MS = 7 * 86_400_000
 
 SLUG_MEND = "write 1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit"
 _AT = re.compile(r"^(.*?)(?: - at (?:`key` in )?`\$(.*)`)?$", re.DOTALL)
+_INDEX = re.compile(r"\[[0-9]+\]")
 _QUOTED = re.compile(r"`([^`]*)`")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
@@ -46,6 +49,9 @@ _RESERVED_HEADERS = frozenset(
 _KNOWN: dict[str, type[msgspec.Struct]] = {
     "": JobSpec,
     "schedule": ScheduleSpec,
+    "schedule.dst": DstPolicy,
+    "schedules": ScheduleSpec,
+    "schedules.dst": DstPolicy,
     "retry": RetryPolicy,
     "misfire": Misfire,
 }
@@ -82,7 +88,9 @@ def _broken(raw: bytes) -> bool:
 def parse_job(raw: bytes) -> JobSpec:
     """The body of POST /v1/jobs. Invalid lists every field that cannot stand."""
     spec = decode(raw, JobSpec)
-    found = [e for part in ("name", "team", "payload", "target", "tags", "schedule") for e in _texts(part, spec)]
+    found = [
+        e for part in ("name", "team", "payload", "target", "tags", "schedule", "schedules") for e in _texts(part, spec)
+    ]
     if not found:
         found = [e for check in _CHECKS for e in check(spec)]
     if found:
@@ -96,7 +104,7 @@ def _field_error(text: str) -> FieldError:
     field = path.lstrip(".").replace("[...]", ".*")
     name = _QUOTED.search(message)
     if name and "unknown field" in message:
-        known = _KNOWN.get(field)
+        known = _KNOWN.get(_INDEX.sub("", field))
         hint = f"; known here: {', '.join(known.__struct_fields__)}" if known else ""
         return FieldError(_join(field, name[1]), f"unknown field; leave it out{hint}")
     if name and "missing required field" in message:
@@ -117,11 +125,13 @@ def _join(field: str, name: str) -> str:
 def _texts(part: str, spec: JobSpec) -> Found:
     """What no text or number anywhere may be: NUL, a lone surrogate, NaN, over 64 bits, nested without end."""
     value = getattr(spec, part)
-    return check_value(msgspec.structs.asdict(value) if isinstance(value, msgspec.Struct) else value, part)
+    return check_value(value, part)
 
 
 def check_value(value: Any, field: str, depth: int = 1) -> Found:
-    """Whether free JSON can be kept and handed on unchanged."""
+    """Whether free JSON, or a struct that holds some, can be kept and handed on unchanged."""
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
     if depth > MAX_DEPTH:
         yield FieldError(field, f"is nested too deeply; keep to {MAX_DEPTH} levels")
     elif isinstance(value, str):
@@ -206,17 +216,23 @@ def _retry(spec: JobSpec) -> Found:
         yield FieldError("retry.factor", "must be a number from 1 to 100")
     yield from _duration(retry.base, field="retry.base", most_ms=MAX_PAUSE_MS)
     yield from _duration(retry.cap, field="retry.cap", most_ms=MAX_PAUSE_MS)
-    yield from _duration(spec.misfire.grace, field="misfire.grace")
+
+
+def _misfire(spec: JobSpec) -> Found:
+    grace, window = spec.misfire.grace, spec.misfire.catchup_window
+    wrong = [*_duration(grace, field="misfire.grace")]
+    if window is not None:
+        wrong += _duration(window, field="misfire.catchup_window")
+    yield from wrong
+    if window is not None and not wrong and parse_duration(window) < parse_duration(grace):
+        yield FieldError(
+            "misfire.catchup_window",
+            f"{window!r} is shorter than the grace ({grace!r}), so that nothing would be caught up; write a longer one",
+        )
 
 
 def _schedule(spec: JobSpec) -> Found:
-    if spec.schedule is None:
-        yield FieldError("schedule", "is required; add it")
-        return
-    for name in ("every", "delay"):
-        value = getattr(spec.schedule, name)
-        if value is not None:
-            yield from _duration(value, field=f"schedule.{name}")
+    yield from check_schedules(spec.schedule, spec.schedules, team=spec.team, name=spec.name)
 
 
 def _target(spec: JobSpec) -> Found:
@@ -276,4 +292,4 @@ def _headers(headers: dict[str, str]) -> Found:
         seen.add(lower)
 
 
-_CHECKS: tuple[Callable[[JobSpec], Found], ...] = (_name, _tags, _timeout, _retry, _schedule, _target)
+_CHECKS: tuple[Callable[[JobSpec], Found], ...] = (_name, _tags, _timeout, _retry, _misfire, _schedule, _target)

@@ -18,6 +18,8 @@ from itertools import pairwise
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from rsched.core.ids import short_hash
+
 FOREVER = 1 << 60
 CYCLE_S = 146_097 * 86_400  # the calendar repeats every 400 years, and so do the rules of a footer
 _EPOCH = 719_163
@@ -33,12 +35,20 @@ class UnknownZone(ValueError):
 
 
 class Segment(NamedTuple):
-    """start <= t < end is one stretch of one offset; seen: every wall time below it had come before start."""
+    """start <= t < end is one stretch of one offset; seen: every wall time below it had come before start.
+
+    So where seen < opened, the wall time at start, the clock jumped over seen to opened (a gap); where opened < seen, it
+    shows opened to seen for a second time (an overlap).
+    """
 
     start: int
     end: int
     offset: int
     seen: int
+
+    @property
+    def opened(self) -> int:
+        return self.start + self.offset
 
 
 class Zone:
@@ -128,8 +138,42 @@ def _path(name: str) -> resources.abc.Traversable:
     return resources.files("tzdata").joinpath("zoneinfo", *name.split("/"))
 
 
+class _Table(NamedTuple):
+    """What a zone file says of offsets: the changes that it lists, and the rules for those after the last of them."""
+
+    changes: list[tuple[int, int]]
+    rules: _Rules | None
+
+
 def parse_tzif(name: str, data: bytes) -> Zone:
     """A compiled zone file, version 2 or later, as a table."""
+    changes, rules = _read(name, data)
+    base = FOREVER
+    if rules:
+        last = max(changes[-1][0], 0)
+        year = date.fromordinal(last // 86_400 + _EPOCH).year
+        changes = changes + [c for y in range(year, year + 403) for c in rules.changes(y) if c[0] > last]
+        base = (date(year + 1, 1, 1).toordinal() - _EPOCH) * 86_400
+    return Zone(name, changes=_kept(changes), base=base)
+
+
+@lru_cache(maxsize=1024)
+def zone_digest(name: str) -> str:
+    """A short text that changes with the zone's offsets and with nothing else: not with its name, or another zone's data.
+
+    UnknownZone.
+    """
+    check_zone_name(name)
+    return table_digest(_path(name).read_bytes())
+
+
+def table_digest(data: bytes) -> str:
+    """The digest of a compiled zone file's changes and rules; names and DST flags are left out."""
+    changes, rules = _read("zone", data)
+    return short_hash(f"{_kept(changes)} {rules and tuple(rules)}", 12)
+
+
+def _read(name: str, data: bytes) -> _Table:
     head = ">4sc15x6l"
     size = struct.calcsize(head)
     magic, version, utc, std, leap, times, types, chars = struct.unpack_from(head, data)
@@ -143,17 +187,13 @@ def parse_tzif(name: str, data: bytes) -> Zone:
     at += times * 9
     offsets = [struct.unpack_from(">lbB", data, at + i * 6)[0] for i in range(types)]
     footer = data[at + types * 6 + chars + leap * 12 + std + utc :].strip(b"\n").decode("ascii")
+    listed = [(-FOREVER, offsets[0]), *zip(instants, (offsets[k] for k in kinds), strict=True)]
+    return _Table(listed, _rules(footer))
 
-    changes = [(-FOREVER, offsets[0]), *zip(instants, (offsets[k] for k in kinds), strict=True)]
-    base = FOREVER
-    if rules := _rules(footer):
-        last = max(changes[-1][0], 0)
-        year = date.fromordinal(last // 86_400 + _EPOCH).year
-        changes += [c for y in range(year, year + 403) for c in rules.changes(y) if c[0] > last]
-        base = (date(year + 1, 1, 1).toordinal() - _EPOCH) * 86_400
-    # Changes of the name or of the DST flag alone are no changes of the offset.
-    kept = changes[:1] + [c for before, c in pairwise(changes) if c[1] != before[1]]
-    return Zone(name, changes=kept, base=base)
+
+def _kept(changes: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Changes of the name or of the DST flag alone are no changes of the offset."""
+    return changes[:1] + [c for before, c in pairwise(changes) if c[1] != before[1]]
 
 
 class _Rules(NamedTuple):

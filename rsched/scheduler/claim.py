@@ -10,6 +10,7 @@ from rsched.core.misfire import SkippedRange, oldest_caught_up, settle
 from rsched.core.packed import JobRecord
 from rsched.core.schedule import Schedule
 from rsched.runtime.clock import Clock
+from rsched.runtime.metrics import CLAIMED, MISFIRES
 from rsched.scheduler.resume import Resumer
 from rsched.scheduler.schedules import Schedules
 from rsched.store.store import Store
@@ -59,9 +60,10 @@ class Claimer:
         if reply.stale:
             self._lost(reply.stale)
         if reply.total:
+            self._store.metrics.add(CLAIMED, by=reply.total)
             self._claimed()
-        for need in reply.needs:
-            await self._fill(need)
+        if reply.needs:
+            await self._fill(reply.needs)
         for job in reply.resumes:
             await self._resumer.resume(job, now=reply.now)
         if reply.late:
@@ -75,19 +77,21 @@ class Claimer:
         elif took_s < _SCRIPT_BUDGET_S:
             self._batch = min(self._largest, int(self._batch * 1.2) + 1)
 
-    async def _fill(self, need: CalendarNeed) -> None:
-        found = await self._schedules.of(need.job)
-        if found is None:
-            return
-        _, schedule = found
-        try:
-            occurrences = schedule.upcoming(need.after, CALENDAR_LENGTH)
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with one job must not stop the others
-            await self._schedules.park(need.job, error)
-            return
-        await self._store.fill_calendar(
-            need.schedule, after=need.after, occurrences=occurrences, ended=len(occurrences) < CALENDAR_LENGTH
-        )
+    async def _fill(self, needs: list[CalendarNeed]) -> None:
+        """Computes the calendars that claim asked for: each distinct schedule once, whatever the number of its jobs."""
+        found = await self._schedules.of_all([need.job for need in needs])
+        for need in needs:
+            if need.job not in found:
+                continue
+            _, schedule = found[need.job]
+            try:
+                occurrences = schedule.upcoming(need.after, CALENDAR_LENGTH)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one job must not stop the others
+                await self._schedules.park(need.job, error)
+                continue
+            await self._store.fill_calendar(
+                need.schedule, after=need.after, occurrences=occurrences, ended=len(occurrences) < CALENDAR_LENGTH
+            )
 
     async def _settle(self, jobs: list[JobId], due: dict[JobId, int], *, now: int) -> None:
         items = []
@@ -98,6 +102,7 @@ class Claimer:
                 await self._schedules.park(job, error)
         if items:
             await self._store.misfire(items)
+            self._store.metrics.add(MISFIRES, by=len(items))
             self._claimed()
 
 

@@ -14,12 +14,15 @@ from rsched.core.settings import SchedulerSettings
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
 from rsched.runtime.loop import Outage, Step, Wake, run_steps
+from rsched.runtime.metrics import PARTITIONS, Metrics
+from rsched.runtime.metrics_server import served
 from rsched.scheduler.catch_up import CatchUp
 from rsched.scheduler.claim import WITHIN_MS, Claimer
 from rsched.scheduler.ownership import Ownership
 from rsched.scheduler.reap import Reaper
 from rsched.scheduler.refresh import RefreshLoop
 from rsched.scheduler.release import Releaser
+from rsched.store.ladder import EVERY_MS, Ladder
 from rsched.store.store import Store, shard_tags
 
 # Looking through all jobs again costs, and what a job missed is settled within seconds.
@@ -59,6 +62,9 @@ class ShardScheduler:
         self.reaper = Reaper(
             store, after_ms=settings.reap_after_ms, rng=random.Random(secrets.randbits(64)), log=self._log
         )
+
+    def _gauge(self) -> None:
+        self._store.metrics.put(PARTITIONS, self._store.keys.shard, value=len(self.ownership.epochs))
 
     def _lost(self, partitions: list[int]) -> None:
         self.ownership.lost(partitions)
@@ -108,12 +114,14 @@ class ShardScheduler:
     async def run(self, stop: anyio.Event) -> None:
         """Until stop; then the partitions are free for the others at once."""
         poll = self._settings.poll_ms
+        self._store.metrics.before_scrape.append(self._gauge)
         async with anyio.create_task_group() as group:
             loops: list[tuple[str, Step, Wake, Callable[[], float]]] = [
                 ("claim", self.claimer.step, self._claim_wake, self._claim_idle),
                 ("release", self.releaser.step, self._release_wake, lambda: self._until(self.releaser.next_at)),
                 ("catch-up", self.catch_up.step, self._slow_wake, lambda: float(poll)),
                 ("reap", self.reaper.step, Wake(), lambda: float(poll)),
+                ("ladder", Ladder(self._store, log=self._log).step, Wake(), lambda: EVERY_MS),
                 ("refresh", self.refresh.step, Wake(), lambda: _REFRESH_WAIT_MS if self.refresh.waits else float(poll)),
             ]
             if self._settings.ownership:
@@ -144,10 +152,12 @@ async def run_scheduler(settings: SchedulerSettings, stop: anyio.Event, *, clock
         Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
         for tag in shard_tags(settings.shards)
     ]
+    metrics = Metrics("scheduler")
     get_logger("rsched.scheduler").info("scheduler %s starts", name)
     try:
-        async with anyio.create_task_group() as group:
+        async with served(metrics, settings), anyio.create_task_group() as group:
             for store in stores:
+                store.metrics = metrics
                 group.start_soon(ShardScheduler(store, name, settings=settings, clock=clock).run, stop)
     finally:
         for store in stores:

@@ -6,6 +6,7 @@ import logging
 import random
 
 from rsched.core.retry import backoff_ms
+from rsched.runtime.metrics import REAPED
 from rsched.store.store import Store
 from rsched.store.ticks import ReapItem
 
@@ -32,6 +33,7 @@ class Reaper:
         tags = await self._store.reap(items, after_ms=self._after_ms)
         reaped = tags.count("ok")
         if reaped:
+            self._store.metrics.add(REAPED, by=reaped)
             self._log.warning("leases ended without a word from their workers: %d", reaped)
         # What could not be reaped now would be found again at once.
         return more and (reaped > 0 or "missing" in tags)

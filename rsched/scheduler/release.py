@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rsched.runtime.metrics import RELEASED
 from rsched.store.store import Store
 
 
@@ -15,4 +16,5 @@ class Releaser:
     async def step(self) -> bool:
         reply = await self._store.release(limit=self._batch)
         self.next_at = reply.next_at
+        self._store.metrics.add(RELEASED, by=reply.total)
         return reply.more

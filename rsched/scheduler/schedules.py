@@ -49,6 +49,7 @@ class Schedules:
 
     async def park(self, job: JobId, error: Exception) -> None:
         """Sets the job aside as invalid."""
+        self._store.metrics.alert("job_invalid")
         head = await self._store.get_head(job)
         if head is not None:
             await self._store.park(job, sv=head.sv)

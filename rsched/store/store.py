@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 
 from rsched.runtime.clock import Clock
 from rsched.store.base import translate
+from rsched.store.forecast import ForecastVerbs
 from rsched.store.jobs import JobVerbs
 from rsched.store.keys import Keys
 from rsched.store.recovery import RecoveryVerbs
@@ -45,7 +46,7 @@ def _raw(reply: Any, **_: Any) -> Any:
     return reply
 
 
-class Store(JobVerbs, TickVerbs, WorkVerbs, RecoveryVerbs):
+class Store(JobVerbs, TickVerbs, WorkVerbs, RecoveryVerbs, ForecastVerbs):
     """All verbs of one shard. Not a verb decides by a local clock; every error of the server is Unavailable."""
 
     @classmethod

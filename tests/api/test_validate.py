@@ -17,6 +17,10 @@ def fields(body: Any) -> list[str]:
     return [e.field for e in caught.value.errors]
 
 
+def cron(**changes: Any) -> dict[str, Any]:
+    return job(schedule={"cron": "0 2 * * *", "timezone": "Asia/Kolkata"} | changes)
+
+
 def http(**changes: Any) -> dict[str, Any]:
     return job(target={"type": "http", "url": "https://host/path"} | changes)
 
@@ -61,6 +65,39 @@ def test_a_name_is_free_text(name: str) -> None:
         (job(retry={"base": "soon"}), "retry.base"),
         (job(retry={"cap": "8d"}), "retry.cap"),
         (job(misfire={"grace": -1}), "misfire.grace"),
+        (job(misfire={"catchup_window": "soon"}), "misfire.catchup_window"),
+        (job(misfire={"catchup_window": "59s"}), "misfire.catchup_window"),
+        (job(misfire={"grace": "2h", "catchup_window": "1h"}), "misfire.catchup_window"),
+        (job(overlap="sometimes"), "overlap"),
+        (cron(cron="61 * * * *"), "schedule.cron"),
+        (cron(cron="0 2 * * *\0"), "schedule.cron"),
+        (cron(timezone="Mars/Base"), "schedule.timezone"),
+        (cron(second=60), "schedule.second"),
+        (cron(second=1.5), "schedule.second"),
+        (cron(year=1), "schedule.year"),
+        (cron(year=True), "schedule.year"),
+        (cron(dst={"gap": "jump"}), "schedule.dst.gap"),
+        (cron(dst={"gaps": "skip"}), "schedule.dst.gaps"),
+        (cron(exclude=["2026-12-25", "2027-02-29"]), "schedule.exclude[1]"),
+        (cron(exclude="2026-12-25/2026-12-24"), "schedule.exclude"),
+        (cron(exclude=["a\0"]), "schedule.exclude[0]"),
+        (cron(exclude=[20261225]), "schedule.exclude[0]"),
+        (cron(start="2026-12-25"), "schedule.start"),
+        (cron(start="2026-12-25T00:00:00Z", end="2026-12-25T01:00:00+01:00"), "schedule.end"),
+        (cron(max_runs=0), "schedule.max_runs"),
+        (cron(max_runs="3"), "schedule.max_runs"),
+        (cron(window="2d"), "schedule.window"),
+        (cron(window=0), "schedule.window"),
+        (cron(anchor="2026-12-25T00:00:00Z"), "schedule.anchor"),
+        (job(schedule={"delay": 1, "exclude": "2026-12-25"}), "schedule.exclude"),
+        (job(schedule=None), "schedule"),
+        (job(schedule=None, schedules=[]), "schedule"),
+        (job(schedules=[{"delay": 1}]), "schedules"),
+        (job(schedule=None, schedules=[{"delay": 1}] * 33), "schedules"),
+        (job(schedule=None, schedules=[{"delay": 1}, {}]), "schedules[1]"),
+        (job(schedule=None, schedules=[{"delay": 1}, {"every": "x"}]), "schedules[1].every"),
+        (job(schedule=None, schedules=[{"delay": 1}, {"zone": "UTC"}]), "schedules[1].zone"),
+        (job(schedule=None, schedules=[{"delay": 1, "window": 5}, {"delay": 2, "window": 6}]), "schedules[1].window"),
         (job(schedule={"delay": "a century and more"}), "schedule.delay"),
         (job(schedule={"delay": "40000d"}), "schedule.delay"),
         (job(payload={"deep": {"n": 2**70}}), "payload.deep.n"),
@@ -100,6 +137,37 @@ def test_a_payload_nested_deeper_than_the_limit_is_refused() -> None:
         deep = [deep]
     (field,) = fields(job(payload=deep))
     assert field.startswith("payload[0]")
+
+
+def test_every_overlap_policy_and_a_full_schedule_are_taken() -> None:
+    full = {
+        "start": "2026-12-01T00:00:00Z",
+        "end": "2027-12-01T00:00:00Z",
+        "max_runs": 9,
+        "exclude": ["holidays", "2026-12-25"],
+    }
+    body = cron(second="*/10", year="2026-2030", dst={"gap": "skip", "overlap": "both"}, window="5m", **full)
+    for overlap in ("allow", "skip", "queue_one", "queue_all", "cancel_running"):
+        spec = parse_job(json.dumps(body | {"overlap": overlap, "misfire": {"catchup_window": "7d"}}).encode())
+        assert spec.overlap == overlap
+        assert spec.schedule is not None
+        assert spec.schedule.max_runs == 9
+
+
+def test_an_unknown_field_of_an_entry_is_answered_with_the_known_ones() -> None:
+    for body, known in ((cron(dst={"gaps": 1}), "gap, overlap"), (job(schedules=[{"zone": 1}]), "timezone")):
+        with pytest.raises(Invalid, match=known):
+            parse_job(json.dumps(body).encode())
+
+
+def test_all_wrong_fields_of_a_schedule_are_named_at_once() -> None:
+    body = cron(cron="61 * * * *", timezone="Mars/Base", window=0, max_runs=0, exclude=["x y"], end="soon") | {
+        "team": "X"
+    }
+    assert fields(body) == [
+        "team", "schedule.cron", "schedule.timezone", "schedule.window", "schedule.end", "schedule.max_runs",
+        "schedule.exclude[0]",
+    ]  # fmt: skip
 
 
 def test_all_wrong_fields_are_named_at_once() -> None:

@@ -3,7 +3,7 @@
 from datetime import date, datetime, timedelta
 
 import pytest
-from croniter import croniter
+from croniter import CroniterBadDateError, croniter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,8 +13,8 @@ from rsched.core.cron_days import NaiveCron
 EPOCH = datetime(1970, 1, 1)
 
 
-def minute_of(at: datetime) -> int:
-    return (at - EPOCH) // timedelta(minutes=1)
+def second_of(at: datetime) -> int:
+    return (at - EPOCH) // timedelta(seconds=1)
 
 
 def field(low: int, high: int) -> st.SearchStrategy[str]:
@@ -47,31 +47,31 @@ def test_the_next_match_is_croniters_on_naive_time(text: str, start: datetime) -
     except ValueError:
         return
     twin = croniter(text, start, max_years_between_matches=60)
-    minute = minute_of(start)
+    at = second_of(start)
     for _ in range(4):
-        found = cron.first(minute + 1)
+        found = cron.first(at + 1)
         assert found is not None
-        assert EPOCH + timedelta(minutes=found) == twin.get_next(datetime)
-        minute = found
+        assert EPOCH + timedelta(seconds=found) == twin.get_next(datetime)
+        at = found
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 30), st.integers(0, 5), starts)
 def test_two_plain_day_fields_combine_by_or_as_in_croniter(day: int, weekday: int, start: datetime) -> None:
     text = f"30 4 {day},{day + 1} * {weekday},{weekday + 1}"
-    found = NaiveCron(parse(text)).first(minute_of(start) + 1)
+    found = NaiveCron(parse(text)).first(second_of(start) + 1)
     assert found is not None
-    assert EPOCH + timedelta(minutes=found) == croniter(text, start).get_next(datetime)
+    assert EPOCH + timedelta(seconds=found) == croniter(text, start).get_next(datetime)
 
 
 @settings(max_examples=200, deadline=None)
-@given(plain, starts, st.integers(0, 60 * 24 * 40))
+@given(plain, starts, st.integers(0, 86_400 * 40))
 def test_count_and_last_agree_with_stepping(text: str, start: datetime, width: int) -> None:
     try:
         cron = NaiveCron(parse(text))
     except ValueError:
         return
-    low = minute_of(start)
+    low = second_of(start)
     found: list[int] = []
     at = cron.first(low)
     while at is not None and at < low + width and len(found) < 3000:
@@ -83,10 +83,84 @@ def test_count_and_last_agree_with_stepping(text: str, start: datetime, width: i
     assert cron.count(low, high) == len(found)
 
 
+@settings(max_examples=200, deadline=None)
+@given(field(0, 59), plain, starts)
+def test_the_next_match_with_seconds_is_croniters(second: str, text: str, start: datetime) -> None:
+    try:
+        cron = NaiveCron(parse(text, second=second))
+    except ValueError:
+        return
+    twin = croniter(f"{text} {second}", start, max_years_between_matches=60)
+    at = second_of(start)
+    for _ in range(4):
+        found = cron.first(at + 1)
+        assert found is not None
+        assert EPOCH + timedelta(seconds=found) == twin.get_next(datetime)
+        at = found
+
+
+@settings(max_examples=200, deadline=None)
+@given(field(0, 59), plain, st.lists(st.integers(1970, 2099), min_size=1, max_size=4), starts)
+def test_the_next_match_within_years_is_croniters(second: str, text: str, years: list[int], start: datetime) -> None:
+    """Up to 2099, where croniter's years end. It raises past the last year: there None is due."""
+    named = ",".join(map(str, years))
+    try:
+        cron = NaiveCron(parse(text, second=second, year=named))
+    except ValueError:
+        return
+    twin = croniter(f"{text} {second} {named}", start, max_years_between_matches=140)
+    at = second_of(start)
+    for _ in range(4):
+        found = cron.first(at + 1)
+        try:
+            want = twin.get_next(datetime)
+        except CroniterBadDateError:
+            assert found is None
+            return
+        assert found is not None
+        assert EPOCH + timedelta(seconds=found) == want
+        at = found
+
+
+@settings(max_examples=300, deadline=None)
+@given(field(0, 59), plain, st.sampled_from(["*", "2025", "2024-2030/2", "1999,2026"]), starts, st.integers(2, 5000))
+def test_count_and_last_agree_with_stepping_by_seconds(
+    second: str, text: str, year: str, start: datetime, width: int
+) -> None:
+    try:
+        cron = NaiveCron(parse(text, second=second, year=year))
+    except ValueError:
+        return
+    low = cron.first(second_of(start))
+    if low is None:
+        return
+    high, found, at = low + width, [], cron.first(low)
+    while at is not None and at < high:
+        found.append(at)
+        at = cron.first(at + 1)
+    for cut in (0, 1, width // 2, width):
+        part = [f for f in found if f < low + cut]
+        assert cron.count(low, low + cut) == len(part)
+        assert cron.count(low + cut, high) == len(found) - len(part)
+        if part:
+            assert cron.last(low + cut) == part[-1]
+
+
+def test_years_begin_and_end_the_search_however_far_they_are() -> None:
+    cron = NaiveCron(parse("0 0 1 1 *", year="1975,9000"))
+    assert cron.first(second_of(datetime(1975, 1, 1, 0, 0, 1))) == second_of(datetime(9000, 1, 1))
+    assert cron.first(second_of(datetime(9000, 1, 1, 0, 0, 1))) is None
+    assert cron.first(second_of(datetime(1, 1, 1))) == second_of(datetime(1975, 1, 1))
+    assert cron.last(second_of(datetime(9999, 1, 1))) == second_of(datetime(9000, 1, 1))
+    assert cron.last(second_of(datetime(9000, 1, 1))) == second_of(datetime(1975, 1, 1))
+    assert cron.last(second_of(datetime(1975, 1, 1))) is None
+    assert cron.count(0, second_of(datetime(9999, 1, 1))) == 2
+
+
 def brute(text: str, year: int) -> list[date]:
     cron = NaiveCron(parse(text))
-    out, at = [], minute_of(datetime(year, 1, 1))
-    while (found := cron.first(at)) is not None and (day := (EPOCH + timedelta(minutes=found)).date()).year == year:
+    out, at = [], second_of(datetime(year, 1, 1))
+    while (found := cron.first(at)) is not None and (day := (EPOCH + timedelta(seconds=found)).date()).year == year:
         out.append(day)
         at = found + 1
     return out
@@ -113,16 +187,16 @@ def test_the_special_days_are_those_of_the_calendar(year: int) -> None:
 
 
 def test_steps_restart_each_month_and_rare_days_are_found() -> None:
-    first = NaiveCron(parse("0 0 */10 * *")).first(minute_of(datetime(2021, 2, 28)))
-    assert first == minute_of(datetime(2021, 3, 1))
+    first = NaiveCron(parse("0 0 */10 * *")).first(second_of(datetime(2021, 2, 28)))
+    assert first == second_of(datetime(2021, 3, 1))
     # February 29 on a Monday, over the year 2100 that has none: 40 years.
     cron = NaiveCron(parse("0 0 * 2 MON#5"))
-    assert cron.first(minute_of(datetime(2072, 3, 1))) == minute_of(datetime(2112, 2, 29))
-    assert NaiveCron(parse("0 0 29 2 *")).last(minute_of(datetime(2024, 3, 1))) == minute_of(datetime(2024, 2, 29))
+    assert cron.first(second_of(datetime(2072, 3, 1))) == second_of(datetime(2112, 2, 29))
+    assert NaiveCron(parse("0 0 29 2 *")).last(second_of(datetime(2024, 3, 1))) == second_of(datetime(2024, 2, 29))
 
 
 def test_the_search_ends_with_the_year_9999() -> None:
     cron = NaiveCron(parse("0 0 1 1 *"))
-    assert cron.first(minute_of(datetime(9999, 1, 1, 0, 1))) is None
+    assert cron.first(second_of(datetime(9999, 1, 1, 0, 1))) is None
     assert cron.first(10**12) is None
     assert cron.last(-(10**12)) is None

@@ -167,3 +167,93 @@ def test_h_has_not_moved_since_the_first_release() -> None:
 def test_spellings_of_one_meaning_are_one_expression() -> None:
     assert parse("0,30 0-23 1-31 * *").canonical() == parse("*/30 * * JAN-DEC 0-6").canonical()
     assert parse("0 0 1-31 * 1") == parse("0 0 * * *")
+
+
+@pytest.mark.parametrize(
+    ("second", "year", "meaning"),
+    [
+        (None, None, expression()),
+        ("0", "*", expression()),
+        (0, None, expression()),
+        (30, 2027, expression(seconds=(30,), years=(2027,))),
+        ("*", None, expression(seconds=tuple(range(60)))),
+        ("*/20", None, expression(seconds=(0, 20, 40))),
+        ("5/20,59", None, expression(seconds=(5, 25, 45, 59))),
+        ("10-12", None, expression(seconds=(10, 11, 12))),
+        (None, "2027,2029-2033/2", expression(years=(2027, 2029, 2031, 2033))),
+        (None, "9995/2", expression(years=(9995, 9997, 9999))),
+        (None, "1970-9999", expression()),
+    ],
+)
+def test_seconds_and_years_are_given_by_name(
+    second: str | int | None, year: str | int | None, meaning: Expression
+) -> None:
+    assert parse("0 0 * * *", second=second, year=year) == meaning
+
+
+def test_without_seconds_and_years_the_canonical_text_is_that_of_the_first_release() -> None:
+    plain = parse("5 4 1,2 3 *")
+    assert plain.canonical() == "((5,), (4,), (1, 2), (3,), (), (), (), False, (), ())"
+    others = {parse("5 4 1,2 3 *", second=s, year=y).canonical() for s, y in ((1, None), (None, 2030), (1, 2030))}
+    assert len(others | {plain.canonical()}) == 4
+
+
+@pytest.mark.parametrize(
+    ("second", "year", "words"),
+    [
+        (60, None, "second: '60': 60 is outside the field; write a value of 0-59"),
+        (
+            "*/60",
+            None,
+            "second: '*/60': a step of 60 is larger than the field (0-59), so it would not mean every 60 seconds",
+        ),
+        ("50-10", None, "second: '50-10': range runs backwards; write '50-59,0-10'"),
+        (-5, None, "second: '-5': a range needs both ends, without signs"),
+        ("", None, "second: '': is empty; write a value of 0-59, or '*' for all"),
+        ("¹", None, "second: '¹': only ASCII"),
+        ("1 2", None, "second: '1 2': is no value of the field"),
+        ("R", None, "second: 'R': R would differ from node to node; write 'H'"),
+        ("L", None, "second: 'L':"),
+        ("0," * 150 + "0", None, "second: is 301 characters long; write at most 200"),
+        (None, 1969, "year: '1969': 1969 is outside the field; write a value of 1970-9999"),
+        (None, "10000", "year: '10000': is outside the field"),
+        (None, "27", "year: '27': 27 is outside the field; write a value of 1970-9999"),
+        (None, "2030-2027", "year: '2030-2027': range runs backwards; write '2027-2030'"),
+        (None, "2030-2020/3", "write '2020-2030/3'"),
+        (None, "2030-2030", "year: '2030-2030': both ends are equal; write '2030'"),
+        (None, "2030,", "year: '2030,': a stray comma; write '2030'"),
+        (None, "H", "year: 'H': H does not spread over years; write '*', or years such as '2027-2030'"),
+        (None, "H(2027-2030)", "H does not spread over years"),
+        (None, "?", "year: '?': ? is not part of this grammar; write '*'"),
+    ],
+)
+def test_a_refused_second_or_year_is_named(second: str | int | None, year: str | int | None, words: str) -> None:
+    with pytest.raises(CronError) as caught:
+        parse("0 0 * * *", second=second, year=year)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("second: " if year is None else "year: ")
+
+
+def test_days_that_never_come_in_the_years_are_refused() -> None:
+    with pytest.raises(CronError, match=r"^year: '2025-2027': .*February 29 needs a leap year"):
+        parse("0 0 29 2 *", year="2025-2027")
+    with pytest.raises(CronError, match=r"^year: '2100'"):
+        parse("0 0 29 2 *", year=2100)
+    with pytest.raises(CronError, match=r"^year: '2027'"):
+        parse("0 0 * 2 MON#5", year=2027)
+    with pytest.raises(CronError, match=r"^day-of-month: '30' never comes in month '2'"):
+        parse("0 0 30 2 *", year=2027)
+    assert parse("0 0 29 2 *", year="2025-2028").years == (2025, 2026, 2027, 2028)
+
+
+def test_a_wrong_second_and_year_are_named_with_the_other_fields() -> None:
+    with pytest.raises(CronError) as caught:
+        parse("61 0 * * *", second="x", year="y")
+    assert [m.split(":")[0] for m in caught.value.messages] == ["minute", "second", "year"]
+
+
+def test_h_spreads_seconds_apart_from_minutes() -> None:
+    found = [parse("H * * * *", second="H", team="a", name=f"job {i}") for i in range(500)]
+    assert len({e.seconds for e in found}) == 60
+    assert len({(e.minutes, e.seconds) for e in found}) > 300
+    assert parse("0 * * * *", second="H", team="a", name="x") == parse("0 * * * *", second="h", team="a", name="x")

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from rsched.core.cron import parse
 from rsched.core.cron_days import NaiveCron
-from rsched.core.cron_timetable import Missed, Timetable
+from rsched.core.cron_timetable import Gap, Missed, Overlap, Timetable
 from rsched.core.instants import MAX_INSTANT_MS, MIN_INSTANT_MS, format_local, format_utc, parse_instant
-from rsched.core.zones import load_zone, zone_info
+from rsched.core.zones import FOREVER, Zone, load_zone, zone_info
 
 VECTORS = json.loads(Path(__file__).with_name("cron_vectors.json").read_text())["vectors"]
 EPOCH = datetime(1970, 1, 1)
@@ -52,11 +52,11 @@ def test_a_verified_vector_holds(vector: dict[str, Any]) -> None:
 
 @lru_cache(maxsize=4)
 def walls(zone_name: str, first: int, last: int) -> list[tuple[int, int]]:
-    """Each real minute as (instant in s, minute on the wall), by the standard library's zones."""
+    """Each real minute as (instant, second on the wall), by the standard library's zones."""
     zone, out = zone_info(zone_name), []
     for t in range(first, last, 60):
         wall = (EPOCH + timedelta(seconds=t)).replace(tzinfo=UTC).astimezone(zone).replace(tzinfo=None)
-        out.append((t, (wall - EPOCH) // timedelta(minutes=1)))
+        out.append((t, (wall - EPOCH) // timedelta(seconds=1)))
     return out
 
 
@@ -67,10 +67,10 @@ def brute(text: str, zone_name: str, start: str, hours: int) -> list[int]:
     t0 = parse_instant(start) // 1000
     fired: list[int] = []
     seen: int | None = None
-    for t, minute in walls(zone_name, t0 - 6 * 3600, t0 + hours * 3600):
-        low = minute if seen is None or expression.every_hour else seen + 1
-        seen = minute if seen is None else max(seen, minute)
-        if t > t0 and minute >= low and cron.count(low, minute + 1):
+    for t, wall in walls(zone_name, t0 - 6 * 3600, t0 + hours * 3600):
+        low = wall if seen is None or expression.every_hour else seen + 1
+        seen = wall if seen is None else max(seen, wall)
+        if t > t0 and wall >= low and cron.count(low, wall + 1):
             fired.append(t * 1000)
     return fired
 
@@ -175,3 +175,86 @@ def test_2038_is_a_year_like_any_other() -> None:
 def test_daily_at_noon_keeps_its_wall_time_over_a_year() -> None:
     for t in chain(timetable("0 11 * * *", "Europe/Berlin"), parse_instant("2026-01-01T00:00:00Z"), 400):
         assert "T11:00:00" in format_local(t, zone_info("Europe/Berlin"))
+
+
+def utc(text: str) -> int:
+    return parse_instant(text)
+
+
+def test_a_year_ends_the_schedule_on_the_wall() -> None:
+    table = Timetable(parse("*/30 * * * *", year=2026), load_zone("Asia/Kathmandu"))
+    assert table.next_after(utc("2025-12-01T00:00:00Z")) == utc("2025-12-31T18:15:00Z")
+    assert table.next_after(utc("2026-12-31T17:15:00Z")) == utc("2026-12-31T17:45:00Z")
+    assert table.next_after(utc("2026-12-31T17:45:00Z")) is None
+    assert table.next_after(utc("9999-12-31T00:00:00Z")) is None
+    assert table.missed(0, MAX_INSTANT_MS) == Missed(365 * 48, utc("2025-12-31T18:15:00Z"), utc("2026-12-31T17:45:00Z"))
+
+
+@pytest.mark.parametrize(
+    ("overlap", "last", "count"), [("both", "2026-12-31T23:45:00Z", 6), ("first", "2026-12-31T22:45:00Z", 2)]
+)
+def test_a_wall_put_back_over_new_year_shows_the_last_year_again(overlap: Overlap, last: str, count: int) -> None:
+    change = utc("2026-12-31T23:00:00Z") // 1000
+    zone = Zone("X", changes=[(-FOREVER, 3600), (change, 0)], base=FOREVER)
+    table = Timetable(parse("*/15 * * * *", year=2026), zone, overlap=overlap)
+    found, t = [], utc("2026-12-31T22:15:00Z")
+    while (at := table.next_after(t)) is not None:
+        found.append(t := at)
+    assert (len(found), found[-1]) == (count, utc(last))
+    assert table.missed(utc("2026-12-31T22:15:00Z"), MAX_INSTANT_MS).count == count
+
+
+def test_seconds_are_counted_without_stepping() -> None:
+    table = Timetable(parse("* * * * *", second="*"), load_zone("Europe/Berlin"))
+    assert table.missed(0, utc("2070-01-01T00:00:00Z")).count == utc("2070-01-01T00:00:00Z") // 1000
+    assert table.next_after(utc("2026-10-25T00:59:59Z")) == utc("2026-10-25T01:00:00Z")
+
+
+NOTES = [
+    ("30 2 * * *", "0", "Europe/Berlin", "2026-03-29T01:00:00Z", None,
+     "02:30 does not exist that day (clocks go forward 02:00 -> 03:00); runs at the first instant after"),
+    ("30 2 * * *", "15", "Europe/Berlin", "2026-03-29T01:00:00Z", None,
+     "02:30:15 does not exist that day (clocks go forward 02:00 -> 03:00); runs at the first instant after"),
+    ("*/15 2,3 * * *", "0", "Europe/Berlin", "2026-03-29T01:00:00Z", None,
+     "02:00 to 02:45 (4 occurrences) do not exist that day (clocks go forward 02:00 -> 03:00); "
+     "one run for all at the first instant after"),
+    ("15 2 * * *", "0", "Australia/Lord_Howe", "2026-10-03T15:30:00Z", None,
+     "02:15 does not exist that day (clocks go forward 02:00 -> 02:30); runs at the first instant after"),
+    ("0 12 * * *", "0", "Pacific/Apia", "2011-12-30T10:00:00Z", None,
+     "2011-12-30 12:00 does not exist (clocks go forward 2011-12-30 00:00 -> 2011-12-31 00:00); "
+     "runs at the first instant after"),
+    ("30 23 * * *", "0", "America/Nuuk", "2026-03-29T01:00:00Z", None,
+     "2026-03-28 23:30 does not exist (clocks go forward 23:00 -> 00:00); runs at the first instant after"),
+    ("30 2 * * *", "0", "Europe/Berlin", "2026-03-29T01:00:00Z", "skip", None),
+    ("0 3 * * *", "0", "Europe/Berlin", "2026-03-29T01:00:00Z", None, None),
+    ("30 * * * *", "0", "Europe/Berlin", "2026-03-29T01:30:00Z", None, None),
+    ("30 2 * * *", "0", "Europe/Berlin", "2026-03-30T00:30:00Z", None, None),
+    ("30 2 * * *", "0", "Europe/Berlin", "2026-10-25T00:30:00Z", None,
+     "02:30 comes twice that day; this is the first pass"),
+    ("0 3 * * *", "0", "Europe/Berlin", "2026-10-25T02:00:00Z", None, None),
+    ("0 2 * * *", "0", "Europe/Berlin", "2026-10-25T00:00:00Z", None,
+     "02:00 comes twice that day; this is the first pass"),
+    ("30 * * * *", "0", "Europe/Berlin", "2026-10-25T00:30:00Z", None,
+     "02:30 comes twice that day; this is the first pass"),
+    ("30 * * * *", "0", "Europe/Berlin", "2026-10-25T01:30:00Z", None,
+     "02:30 comes twice that day; this is the second pass"),
+    ("30 * * * *", "0", "Europe/Berlin", "2026-10-25T02:30:00Z", None, None),
+    ("30 2 * * *", "0", "UTC", "2026-10-25T02:30:00Z", None, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "second", "zone", "at", "gap", "note"), NOTES)
+def test_a_note_says_what_a_change_did_to_an_occurrence(
+    text: str, second: str, zone: str, at: str, gap: Gap | None, note: str | None
+) -> None:
+    table = Timetable(parse(text, second=second), load_zone(zone), gap=gap)
+    assert table.note(utc(at)) == note
+
+
+def test_what_is_no_occurrence_has_no_note() -> None:
+    table = timetable("30 2 * * *", "Europe/Berlin")
+    assert table.note(utc("2026-10-25T01:30:00Z")) is None  # the second pass, of which this job takes none
+    assert table.note(utc("2026-10-25T00:31:00Z")) is None
+    assert table.note(utc("2026-10-25T00:30:00.001Z")) is None
+    assert table.note(-(1 << 60)) is None
+    assert table.note(1 << 60) is None

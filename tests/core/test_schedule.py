@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rsched.core import cron, zones
 from rsched.core.errors import Invalid
 from rsched.core.instants import MAX_INSTANT_MS, format_utc, parse_instant
 from rsched.core.model import ScheduleSpec
@@ -134,3 +135,52 @@ def test_nothing_comes_after_the_year_9999() -> None:
     assert OneOff(5).next_after(5) is None
     assert OneOff(5).missed(4, 5) == Missed(1, 5, 5)
     assert OneOff(5).missed(5, 9) == Missed(0, None, None)
+
+
+def test_the_schedule_id_follows_the_rules_of_the_zone_and_not_its_name_or_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def arg(zone: str) -> str:
+        return Cron(cron.parse("0 2 * * *"), zone_name=zone).arg
+
+    berlin, tokyo = arg("Europe/Berlin"), arg("Asia/Tokyo")
+    assert arg("Asia/Calcutta") == arg("Asia/Kolkata") != tokyo
+    true_digest = zones.zone_digest
+    monkeypatch.setattr(zones, "tzdata_version", lambda: "2099z")
+    monkeypatch.setattr(
+        zones, "zone_digest", lambda name: "new rules" if name == "Europe/Berlin" else true_digest(name)
+    )
+    assert arg("Asia/Tokyo") == tokyo
+    assert arg("Europe/Berlin") != berlin
+
+
+def test_what_the_clocks_did_to_an_occurrence_is_noted() -> None:
+    daily = {"cron": "30 2 * * *", "timezone": "Europe/Berlin"}
+    gap, usual = parse_instant("2027-03-28T01:00:00Z"), parse_instant("2027-03-29T00:30:00Z")
+    plain = resolved(**daily)[1]
+    bounded = resolved(**daily, exclude="2027-01-01")[1]
+    union = load(Draft(None, [ScheduleSpec(cron="0 0 * * *"), ScheduleSpec(**daily)]))  # type: ignore[arg-type]
+    for schedule in (plain, bounded, union):
+        assert gap in schedule.upcoming(gap - 1, 1)
+        assert "not exist" in (schedule.note(gap) or "")
+        assert schedule.note(usual) is None
+    assert resolved(every="1h")[1].note(gap) is None
+    assert resolved(delay=5)[1].note(gap) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"delay": 5}, "schedule.delay"),
+        ({"every": "5s"}, "schedule.anchor"),
+        ({"every": "500ms", "anchor": "2026-10-26T00:00:00Z"}, "schedule.every"),
+        ({"every": "5s", "anchor": "soon"}, "schedule.anchor"),
+        ({"at": "soon"}, "schedule.at"),
+        ({"cron": "0 2 * * *", "timezone": "Mars/Base"}, "schedule.timezone"),
+        ({"cron": "0 2 * * *", "exclude": "gone"}, "schedule.exclude"),
+    ],
+)
+def test_a_stored_schedule_that_makes_none_is_refused_when_loaded(fields: dict[str, object], field: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        load(Draft(ScheduleSpec(**fields)))  # type: ignore[arg-type]
+    assert [e.field for e in caught.value.errors] == [field]

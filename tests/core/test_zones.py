@@ -17,7 +17,9 @@ from rsched.core.zones import (
     UnknownZone,
     load_zone,
     parse_tzif,
+    table_digest,
     tzdata_version,
+    zone_digest,
     zone_info,
     zone_names,
 )
@@ -149,3 +151,38 @@ def test_the_hosts_zone_and_zone_files_do_not_matter() -> None:
 
 def test_the_data_is_that_of_the_pinned_package() -> None:
     assert tzdata_version() >= "2026f"
+
+
+def compiled(changes: list[tuple[int, int]], footer: str, *, names: str = "STD") -> bytes:
+    """A zone file: (instant, offset), the first offset being 0."""
+    offsets = [0, *(offset for _, offset in changes)]
+    head = b"TZif2" + bytes(15)
+    counts = [0, 0, 0, len(changes), len(offsets), len(names) + 1]
+    body = b"".join(t.to_bytes(8, signed=True) for t, _ in changes) + bytes(range(1, len(offsets)))
+    body += b"".join(offset.to_bytes(4, signed=True) + bytes(2) for offset in offsets) + names.encode() + b"\0"
+    first = head + bytes(24)
+    return first + head + b"".join(n.to_bytes(4) for n in counts) + body + f"\n{footer}\n".encode()
+
+
+def test_a_digest_changes_with_the_offsets_of_the_zone_and_with_nothing_else() -> None:
+    rules = "STD-1DST,M3.5.0,M10.5.0/3"
+    base = table_digest(compiled([(1000, 3600), (2000, 7200)], rules))
+    assert base == table_digest(compiled([(1000, 3600), (2000, 7200)], "XYZ-1XYZT,M3.5.0,M10.5.0/3"))  # names only
+    assert base == table_digest(compiled([(1000, 3600), (1500, 3600), (2000, 7200)], rules))  # no change of the offset
+    others = [
+        compiled([(1000, 3600), (2001, 7200)], rules),
+        compiled([(1000, 3600), (2000, 3600)], rules),
+        compiled([(1000, 3600), (2000, 7200), (3000, 3600)], rules),
+        compiled([(1000, 3600), (2000, 7200)], "STD-1DST,M3.5.0,M10.4.0/3"),
+        compiled([(1000, 3600), (2000, 7200)], "STD-1"),
+    ]
+    assert len({base, *map(table_digest, others)}) == 6
+
+
+def test_zones_of_the_same_data_have_one_digest_and_others_do_not() -> None:
+    assert zone_digest("Asia/Calcutta") == zone_digest("Asia/Kolkata")
+    assert zone_digest("Europe/Berlin") != zone_digest("Europe/Paris")
+    assert len({zone_digest(name) for name in zone_names()}) > 300
+    assert zone_digest("UTC") == "zhjsjt9qb1qf"  # the same on every node and in every process
+    with pytest.raises(UnknownZone):
+        zone_digest("Europe/Berln")
