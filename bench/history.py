@@ -1,0 +1,129 @@
+"""What a row of history costs in Postgres and in the archive, and how fast a day is exported."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psycopg
+
+from bench.figures import circumstances
+from bench.world import World, world
+from rsched.core.ids import derive_job_id
+from rsched.core.packed import Event, RunEvent, RunRecord
+from rsched.core.states import RunState
+from rsched.ledger import Ledger
+from rsched.ledger.archive import Manifest
+from rsched.ledger.staging import DAY_MS, claimed_on
+from rsched.runtime.clock import Clock
+from rsched.store.store import shard_tags
+
+_BATCH = 5000
+_RETENTION_DAYS = 30
+_TABLES = ("runs", "attempts")
+
+
+async def measure(*, runs: int, clock: Clock) -> dict[str, Any]:
+    """runs: of one day, of 10,000 jobs on 10 workers; each recorded as QUEUED, RUNNING and SUCCEEDED, in transactions of
+    their own, as in quiet times; of 1 in 20 the first attempt failed, 1 in 1,000 is DEAD."""
+    async with world({}, clock=clock) as w, Ledger(w.database_url, clock=clock) as ledger:
+        day_ms = (clock.wall_ms() // DAY_MS - _RETENTION_DAYS - 2) * DAY_MS
+        await _fill(ledger, runs, day_ms=day_ms)
+        day = claimed_on(day_ms)
+        tables = await _sizes(w, f"{day:%Y%m%d}")
+        folder = w.folder / "archive"
+        folder.mkdir()
+        began = clock.perf_s()
+        left = await ledger.retain(folder, days=_RETENTION_DAYS)
+        left_s = clock.perf_s() - began
+        archived = await ledger.retain(folder, days=_RETENTION_DAYS)
+        exported_s = clock.perf_s() - began - left_s
+        manifests = {t: _manifest(folder / t / f"{day}.json") for t in _TABLES}
+        kept = runs - manifests["runs"].rows
+        bad = left.kind != "left" or archived.rows != sum(m.rows for m in manifests.values()) or kept != runs // 1000
+        return {
+            "benchmark": "history",
+            "runs": runs,
+            "postgres": tables,
+            "parquet": {
+                t: {"rows": m.rows, "bytes": m.bytes, "bytes_per_row": round(m.bytes / m.rows, 1)}
+                for t, m in manifests.items()
+            },
+            "day_leaves_s": round(left_s, 2),
+            "kept": kept,
+            "export_s": round(exported_s, 2),
+            "exported_rows_per_s": round(archived.rows / exported_s),
+            "verdict": [f"BREACH: {left} {archived} {kept} kept" if bad else "ok"],
+            **circumstances(clock),
+        }
+
+
+def _manifest(path: Path) -> Manifest:
+    return msgspec.json.decode(path.read_bytes(), type=Manifest)
+
+
+async def _sizes(w: World, suffix: str) -> dict[str, dict[str, float]]:
+    out = {}
+    async with await psycopg.AsyncConnection.connect(w.database_url) as c:
+        for table in _TABLES:
+            name = f"{table}_{suffix}"
+            found = await c.execute(
+                f"SELECT count(*), pg_table_size('{name}'), pg_indexes_size('{name}') FROM {name}".encode()
+            )
+            row = await found.fetchone()
+            assert row is not None
+            rows, heap, indexes = row
+            out[table] = {
+                "rows": rows,
+                "table_bytes_per_row": round(heap / rows, 1),
+                "index_bytes_per_row": round(indexes / rows, 1),
+                "bytes_per_row": round((heap + indexes) / rows, 1),
+            }
+    return out
+
+
+async def _fill(ledger: Ledger, runs: int, *, day_ms: int) -> None:
+    rng, shard, at, n = random.Random(1), shard_tags(1)[0], "0-0", 0
+    jobs = [derive_job_id(f"team-{i % 50}", f"job-{i}", 1) for i in range(10_000)]
+    # Claimed 3 s ahead, and all within the day.
+    day_ms, period_ms = day_ms + 5000, (DAY_MS - 10_000) // runs or 1
+    for first in range(0, runs, _BATCH):
+        lives = [
+            _life(jobs[i % len(jobs)], day_ms + i * period_ms, fence=2 * i + 1, i=i, rng=rng)
+            for i in range(first, min(runs, first + _BATCH))
+        ]
+        for stage in range(max(map(len, lives))):
+            n += 1
+            new = f"1-{n}"
+            events: list[Event] = [life[stage] for life in lives if stage < len(life)]
+            if not await ledger.record(shard, stream="journal", expected=at, new=new, events=events):
+                raise RuntimeError("somebody else recorded")
+            at = new
+
+
+def _life(job: str, due: int, *, fence: int, i: int, rng: random.Random) -> list[Event]:
+    worker = f"worker-{rng.randrange(10)}-{rng.randrange(16**4):04x}"
+
+    def event(state: RunState, rev: int, attempt: int, *, started: int = 0, at: int = 0, detail: str = "") -> RunEvent:
+        record = RunRecord(state, rev, f"default:team-{i % 50}:1", 1, attempt, fence + attempt - 1 if attempt else 0,
+                           worker if attempt else "", due - 3000, due, started, "")  # fmt: skip
+        return RunEvent(f"{job}:{due}", record, at or due, detail)
+
+    started = due + rng.randrange(2, 20)
+    ended = started + rng.randrange(5, 5000)
+    queued, running = event(RunState.QUEUED, 1, 0), event(RunState.RUNNING, 2, 1, started=started)
+    if i % 1000 == 999:
+        return [
+            queued,
+            running,
+            event(RunState.DEAD, 3, 1, started=started, at=ended, detail="HTTP 400: no such account"),
+        ]
+    if i % 20 == 0:
+        failed = event(
+            RunState.RETRYING, 3, 1, started=started, at=ended, detail="HTTP 503 in 1.2 s: upstream timed out"
+        )
+        return [queued, running, failed, event(RunState.RUNNING, 4, 2, started=ended),
+                event(RunState.SUCCEEDED, 5, 2, started=ended, at=ended + 100)]  # fmt: skip
+    return [queued, running, event(RunState.SUCCEEDED, 3, 1, started=started, at=ended)]
