@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Awaitable, Callable
 
 import anyio
+
+from rsched.runtime import faults
 
 Main = Callable[[anyio.Event], Awaitable[None]]
 
@@ -21,7 +24,8 @@ async def run_service(main: Main) -> None:
 
 
 def run(main: Main) -> None:
-    """The whole life of a service process, on uvloop where there is one."""
+    """The whole life of a service process, on uvloop where there is one. Misconfigured where RSCHED_FAULTS names no point."""
+    faults.arm(os.environ)
     try:
         import uvloop
     except ImportError:

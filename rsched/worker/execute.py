@@ -7,9 +7,11 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 
+from rsched.core.model import queue_of
 from rsched.core.retry import backoff_ms
 from rsched.core.states import RunState
 from rsched.runtime.clock import Clock
+from rsched.runtime.metrics import Metrics
 from rsched.store.work import FinishItem
 from rsched.worker.attempt import Attempt, Stop
 from rsched.worker.targets.base import Target, TargetFailed
@@ -51,8 +53,9 @@ class Executor:
 
     def __init__(
         self, targets: Mapping[str, Target], *, now_ms: Callable[[], int], ended: Ended, counters: Counters,
-        clock: Clock, rng: random.Random, log: logging.Logger,
+        clock: Clock, rng: random.Random, log: logging.Logger, metrics: Metrics,
     ) -> None:  # fmt: skip
+        self._lateness = metrics.lateness
         self._targets, self._now_ms, self._ended, self._counters = targets, now_ms, ended, counters
         self._clock, self._rng, self._log = clock, rng, log
         self._loop = asyncio.get_running_loop()
@@ -92,7 +95,9 @@ class Executor:
     def _begin(self, attempt: Attempt, *, spare_s: float = 0) -> None:
         if self._clock.boot_ms() >= attempt.deadline:
             raise LeaseOver
-        attempt.started_at = self._now_ms()
+        attempt.started_at = started = self._now_ms()
+        d = attempt.definition
+        self._lateness.child(queue_of(d.target), d.team).observe((started - attempt.due_at) / 1000)
         now = self._clock.boot_ms
         attempt.timer = self._loop.call_later(
             attempt.definition.timeout_s + spare_s, lambda: attempt.stop(Stop.TIMEOUT, now())

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 
 from rsched.core.ids import WorkerId
+from rsched.core.model import queue_of
 from rsched.runtime.clock import Clock
 from rsched.runtime.loop import Wake
+from rsched.runtime.metrics import Metrics
 from rsched.store.work import FinishItem
 from rsched.worker.adoption import Adoption
 from rsched.worker.attempt import Attempt, Held
@@ -19,9 +21,11 @@ GATHER_MS = 2.0  # costs a quiet run nothing that matters, and makes one call of
 class Finisher:
     """One call at a time. Its request number is repeated while the answer is unknown, so a repeat changes nothing."""
 
-    def __init__(self, store: WorkStore, worker: WorkerId, *, held: Held, adoption: Adoption, clock: Clock) -> None:
+    def __init__(
+        self, store: WorkStore, worker: WorkerId, *, held: Held, adoption: Adoption, clock: Clock, metrics: Metrics
+    ) -> None:
         self._store, self._worker, self._held = store, worker, held
-        self._adoption, self._clock = adoption, clock
+        self._adoption, self._clock, self._attempts = adoption, clock, metrics.attempts
         self._pending: deque[tuple[Attempt, FinishItem]] = deque()
         self._batch: list[tuple[Attempt, FinishItem]] = []
         self._request = 0
@@ -55,8 +59,13 @@ class Finisher:
             if tag != "ok" and self._era != self._adoption.era:
                 again.append(entry)
                 continue
-            self._held.remove(entry[0])
-            self.refused += tag in ("stale_fence", "missing")
+            attempt, item = entry
+            self._held.remove(attempt)
+            refused = tag in ("stale_fence", "missing")
+            self.refused += refused
+            d = attempt.definition
+            # Not a look-up by state: the hash of an enum's member costs more than the rest of this line.
+            self._attempts.child(queue_of(d.target), d.team, "refused" if refused else str.lower(item.outcome)).inc()
         self._batch = []
         self._pending.extendleft(reversed(again))
         if not self._pending:

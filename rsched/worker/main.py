@@ -12,6 +12,8 @@ from rsched.core.model import HTTP_QUEUE
 from rsched.core.settings import WorkerSettings
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
+from rsched.runtime.metrics import Metrics
+from rsched.runtime.metrics_server import served
 from rsched.store.keys import Keys
 from rsched.store.renewer import SyncRenewer
 from rsched.store.store import Store, shard_tags
@@ -49,7 +51,9 @@ async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Cloc
         drain_ms=int(settings.drain_s * 1000),
         poll_ms=settings.poll_ms,
     )
+    metrics = Metrics("worker")
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(served(metrics, settings))
         functions = stack.enter_context(closing(FunctionCalls(app.functions, threads=settings.threads, clock=clock)))
         http = stack.enter_context(closing(HttpCalls()))
         targets: dict[str, Target] = {"FunctionTarget": functions, "HttpTarget": http}
@@ -57,10 +61,19 @@ async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Cloc
         for tag in shard_tags(settings.shards):
             store = Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
             stack.push_async_callback(store.aclose)
+            store.metrics = metrics
             renewer = stack.enter_context(closing(SyncRenewer(settings.redis_url, Keys(settings.prefix, tag))))
             runtimes.append(
                 Runtime(
-                    store, renewer, worker=worker, queues=queues, targets=targets, limits=limits, clock=clock, log=_log
+                    store,
+                    renewer,
+                    worker=worker,
+                    queues=queues,
+                    targets=targets,
+                    limits=limits,
+                    clock=clock,
+                    log=_log,
+                    metrics=metrics,
                 )
             )
         _log.info(

@@ -18,6 +18,14 @@ from rsched.core.errors import Unavailable
 from rsched.core.ids import WorkerId
 from rsched.runtime.clock import Clock
 from rsched.runtime.loop import Wake, run_steps
+from rsched.runtime.metrics import (
+    ATTEMPTS_DROPPED,
+    ATTEMPTS_GIVEN_BACK,
+    ATTEMPTS_RUNNING,
+    CONCURRENCY,
+    RESULTS_WAITING,
+    Metrics,
+)
 from rsched.store.work import FinishItem
 from rsched.worker.adoption import Adoption
 from rsched.worker.attempt import Attempt, Held, Stop
@@ -48,20 +56,21 @@ class Runtime:
     def __init__(
         self, store: WorkStore, renewer: Renewer, *, worker: WorkerId, queues: Sequence[str],
         targets: Mapping[str, Target], limits: Limits, clock: Clock, log: logging.Logger,
-        leave: Callable[[int], Any] = os._exit,
+        leave: Callable[[int], Any] = os._exit, metrics: Metrics | None = None,
     ) -> None:  # fmt: skip
         self._store, self._worker, self._queues, self._limits = store, worker, tuple(queues), limits
         self._clock, self._log, self._leave = clock, log, leave
         self.held = Held()
         self.counters = Counters()
+        metrics = metrics or Metrics("worker")
         self.adoption = Adoption(
             store, worker, held=self.held, queues=queues, lease_ms=limits.lease_ms, margin_ms=limits.margin_ms,
             clock=clock, log=log,
         )  # fmt: skip
-        self.finisher = Finisher(store, worker, held=self.held, adoption=self.adoption, clock=clock)
+        self.finisher = Finisher(store, worker, held=self.held, adoption=self.adoption, clock=clock, metrics=metrics)
         self._executor = Executor(
             targets, now_ms=store.now_ms, ended=self._ended, counters=self.counters, clock=clock,
-            rng=random.Random(), log=log,
+            rng=random.Random(), log=log, metrics=metrics,
         )  # fmt: skip
         post = poster(asyncio.get_running_loop())
         self.renewal = Renewal(
@@ -82,6 +91,14 @@ class Runtime:
         self._suspects: list[Attempt] = []
         self._returns: list[Attempt] = []
         store.on_reopened = self.adoption.on_reopened
+        metrics.before_scrape.append(lambda: self._gauge(metrics))
+
+    def _gauge(self, metrics: Metrics) -> None:
+        metrics.put(ATTEMPTS_RUNNING, value=self._running)
+        metrics.put(RESULTS_WAITING, value=len(self.finisher))
+        metrics.put(CONCURRENCY, value=self._limits.concurrency)
+        metrics.put(ATTEMPTS_DROPPED, value=self.counters.dropped)
+        metrics.put(ATTEMPTS_GIVEN_BACK, value=self.counters.given_back)
 
     async def run(self, stop: anyio.Event) -> None:
         """Until stop is set and the drain is over."""

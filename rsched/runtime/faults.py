@@ -1,0 +1,72 @@
+"""Points between two steps at which a fault run ends this process as kill -9 does; nothing happens unless RSCHED_FAULTS is set.
+
+`RSCHED_FAULTS=recorder.after_commit:3` ends it at the third passing; several points are separated by commas, and the first
+to be reached counts.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+
+from rsched.core.errors import Misconfigured
+
+VARIABLE = "RSCHED_FAULTS"
+
+# In the order in which they are passed.
+RECORDER = (
+    "recorder.after_read",
+    "recorder.after_lock",
+    "recorder.after_copy",
+    "recorder.after_upsert",
+    "recorder.before_commit",
+    "recorder.after_commit",
+    "recorder.after_trim",
+)
+OPENING = (
+    "opening.after_generation",
+    "opening.after_reopen",
+    "opening.after_drain",
+    "opening.after_restage",
+    "opening.in_runs",
+    "opening.after_runs",
+    "opening.in_jobs",
+    "opening.before_open",
+    "opening.after_open",
+    "opening.in_later_jobs",
+)
+HOUSEKEEPING = ("housekeeping.before_forget", "housekeeping.before_mark", "housekeeping.after_mark")
+LADDER = ("ladder.before_set", "ladder.after_set")
+POINTS = frozenset((*RECORDER, *OPENING, *HOUSEKEEPING, *LADDER))
+
+# Of the process rather than of an object: points lie in functions of every layer, and unset they must cost nothing.
+_left: dict[str, int] | None = None
+
+
+def arm(env: Mapping[str, str]) -> None:
+    """Reads RSCHED_FAULTS. Misconfigured where it names no point."""
+    global _left
+    wanted = env.get(VARIABLE, "")
+    found: dict[str, int] = {}
+    for item in filter(None, wanted.split(",")):
+        name, _, passing = item.partition(":")
+        if name not in POINTS:
+            raise Misconfigured(f"{VARIABLE}: {name!r} is no fault point; write one of {', '.join(sorted(POINTS))}")
+        if passing and not (passing.isdecimal() and int(passing) > 0):
+            raise Misconfigured(f"{VARIABLE}: {item!r}: write the passing as a number from 1, as in {name}:3")
+        found[name] = int(passing or 1)
+    _left = found or None
+
+
+def point(name: str) -> None:
+    """Here the process ends, where it was armed so."""
+    if _left is not None:
+        _passed(_left, name)
+
+
+def _passed(left: dict[str, int], name: str) -> None:
+    if name in left:
+        left[name] -= 1
+        if left[name] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)

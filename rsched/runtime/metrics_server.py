@@ -1,0 +1,101 @@
+"""Serves GET /metrics of a process that has no HTTP server of its own; nothing else, to a few readers at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Protocol
+
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from rsched.core.errors import Misconfigured
+from rsched.runtime.log import get_logger
+from rsched.runtime.metrics import Metrics
+
+_READERS = 8
+_HEAD_BYTES = 8192
+_TIMEOUT_S = 5.0
+
+
+class Knobs(Protocol):
+    """What of a process' settings is used here. metrics_port 0: not served."""
+
+    @property
+    def metrics_host(self) -> str: ...
+    @property
+    def metrics_port(self) -> int: ...
+
+
+@asynccontextmanager
+async def served(metrics: Metrics, knobs: Knobs) -> AsyncIterator[None]:
+    """Answers while the block runs. Misconfigured where the port is taken."""
+    if not knobs.metrics_port:
+        yield
+        return
+    server = MetricsServer(metrics)
+    await server.start(knobs.metrics_host, knobs.metrics_port)
+    try:
+        yield
+    finally:
+        server.close()
+
+
+class MetricsServer:
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        """port 0 lets the system choose; self.port tells. Misconfigured where it can't be had."""
+        try:
+            self._server = await asyncio.start_server(self._serve, host, port, limit=_HEAD_BYTES)
+        except OSError as error:
+            kind = self._metrics.kind.upper()
+            raise Misconfigured(
+                f"RSCHED_{kind}_METRICS_PORT: {host}:{port} can't be listened on ({error.strerror or error}); choose another "
+                f"port or address (RSCHED_{kind}_METRICS_HOST), or 0 for no metrics"
+            ) from None
+        self.port = int(self._server.sockets[0].getsockname()[1])
+        get_logger(f"rsched.{self._metrics.kind}").info("metrics are at http://%s:%d/metrics", host, self.port)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._writers):
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._writers) >= _READERS:
+            writer.transport.abort()
+            return
+        self._writers.add(writer)
+        try:
+            # A reader that is slow, gone or talks nonsense is dropped: it must not keep the process busy.
+            with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+                async with asyncio.timeout(_TIMEOUT_S):
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    writer.write(self._answer(head))
+                    await writer.drain()
+                    writer.close()
+                    await writer.wait_closed()
+        finally:
+            self._writers.discard(writer)
+            writer.transport.abort()
+
+    def _answer(self, head: bytes) -> bytes:
+        method, _, rest = head.partition(b" ")
+        path = rest.partition(b" ")[0].partition(b"?")[0]
+        if path != b"/metrics":
+            return _response("404 Not Found", b"only /metrics is here\n")
+        if method not in (b"GET", b"HEAD"):
+            return _response("405 Method Not Allowed", b"use GET\n")
+        body = self._metrics.render()
+        return _response("200 OK", body, kind=CONTENT_TYPE_LATEST, head_only=method == b"HEAD")
+
+
+def _response(status: str, body: bytes, *, kind: str = "text/plain; charset=utf-8", head_only: bool = False) -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + (b"" if head_only else body)
