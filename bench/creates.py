@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import anyio
@@ -15,6 +17,7 @@ from rsched.embedded.process import free_port
 from rsched.runtime.clock import Clock
 
 _CONCURRENT = 50
+_BATCHES = 3
 
 
 class _Connection:
@@ -47,21 +50,56 @@ class _Connection:
         self._writer.close()
 
 
-def _body(name: str) -> bytes:
-    spec = {
+def _spec(name: str) -> dict[str, Any]:
+    return {
         "name": name,
         "schedule": {"cron": "0 2 * * *", "timezone": "Asia/Kolkata"},
         "target": {"type": "http", "url": "https://billing.internal/run-invoices"},
     }
-    return json.dumps(spec).encode()
 
 
-async def _phase(name: str, *, port: int, connections: int, seconds: float, clock: Clock) -> dict[str, Any]:
+def _body(name: str) -> bytes:
+    return json.dumps(_spec(name)).encode()
+
+
+async def _batches(name: str, *, jobs: int, batches: int, at_once: int, port: int, clock: Clock) -> dict[str, Any]:
+    """Batches of `jobs` jobs, `at_once` under way; their bodies are made beforehand."""
+    bodies = [
+        json.dumps({"jobs": [_spec(f"{name}-{n}-{i}") for i in range(jobs)]}).encode() for n in range(batches * at_once)
+    ]
     took_ms: list[float] = []
     refused = 0
     began = clock.perf_s()
 
-    async def creates(k: int) -> None:
+    async def send() -> None:
+        nonlocal refused
+        connection = await _Connection.open(port)
+        while bodies:
+            body = bodies.pop()
+            sent = clock.perf_s()
+            status = await connection.request("POST", "/v1/jobs:batch", body)
+            took_ms.append(round((clock.perf_s() - sent) * 1000, 2))
+            refused += status != 201
+        connection.close()
+
+    async with anyio.create_task_group() as group:
+        for _ in range(at_once):
+            group.start_soon(send)
+    return {
+        "connections": at_once,
+        "jobs_per_batch": jobs,
+        "creates_per_s": round(len(took_ms) * jobs / (clock.perf_s() - began)),
+        "answer": latency(took_ms),
+        "refused": refused,
+    }
+
+
+async def _creates(name: str, *, connections: int, seconds: float, port: int, clock: Clock) -> dict[str, Any]:
+    took_ms: list[float] = []
+    refused = 0
+    began = clock.perf_s()
+
+    async def connected(k: int) -> None:
         nonlocal refused
         connection = await _Connection.open(port)
         n = 0
@@ -75,7 +113,7 @@ async def _phase(name: str, *, port: int, connections: int, seconds: float, cloc
 
     async with anyio.create_task_group() as group:
         for k in range(connections):
-            group.start_soon(creates, k)
+            group.start_soon(connected, k)
     took = clock.perf_s() - began
     return {
         "connections": connections,
@@ -85,7 +123,7 @@ async def _phase(name: str, *, port: int, connections: int, seconds: float, cloc
     }
 
 
-async def measure(*, seconds: float, clock: Clock) -> dict[str, Any]:
+async def measure(*, seconds: float, batch: int, clock: Clock) -> dict[str, Any]:
     port = free_port()
     async with AsyncExitStack() as stack:
         w = await stack.enter_async_context(world({"RSCHED_API_PORT": str(port)}, clock=clock))
@@ -103,13 +141,23 @@ async def measure(*, seconds: float, clock: Clock) -> dict[str, Any]:
             return status == 200
 
         await w.fleet.until(ready, what="an API that is ready", within_s=20)
-        before = w.cpu()
-        one = await _phase("one", port=port, connections=1, seconds=seconds, clock=clock)
-        many = await _phase("many", port=port, connections=_CONCURRENT, seconds=seconds, clock=clock)
+        cpu: dict[str, dict[str, float]] = {}
+        looks = [w.cpu()]
+
+        async def phase(label: str, coroutine: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+            found = await coroutine
+            looks.append(w.cpu())
+            cpu[label] = used(looks[-2], looks[-1])
+            return found
+
+        creates = partial(_creates, port=port, clock=clock)
+        batches = partial(_batches, jobs=batch, batches=_BATCHES, port=port, clock=clock)
         return {
             "benchmark": "creates",
             **circumstances(clock),
-            "single": one,
-            "concurrent": many,
-            "cpu_s": used(before, w.cpu()),
+            "single": await phase("single", creates("one", connections=1, seconds=seconds)),
+            "concurrent": await phase("concurrent", creates("many", connections=_CONCURRENT, seconds=seconds)),
+            "batch": await phase("batch", batches("batch", at_once=1)),
+            "batches_at_once": await phase("batches_at_once", batches("batches", at_once=2)),
+            "cpu_s": cpu,
         }

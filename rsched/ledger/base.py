@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,20 +19,33 @@ from rsched.ledger.upserts import Connection
 from rsched.runtime.clock import Clock
 
 _WAIT_S = 5.0
+# A server that hangs (stopped, a dead disk, a lost packet filter) answers nothing, and its kernel still acknowledges.
+DEADLINE_S = 10.0
+_OPTIONS: dict[str, Any] = {
+    "connect_timeout": 3,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
 
 
 class Base:
     def __init__(self, url: str, *, pool_max: int, clock: Clock) -> None:
         self._url, self._clock = url, clock
+        self._busy: set[Connection] = set()
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             url,
+            kwargs=_OPTIONS,
             min_size=1,
             max_size=pool_max,
             timeout=_WAIT_S,
             open=False,
             name="rsched-ledger",
             # A connection that a failover killed is found out before it is handed to anyone.
-            check=AsyncConnectionPool.check_connection,
+            check=_checked,
+            # Then the next caller makes it try again, rather than a pause that has grown to minutes.
+            reconnect_timeout=2,
         )
 
     async def __aenter__(self) -> Self:
@@ -47,28 +64,63 @@ class Base:
 
     async def check_schema(self) -> None:
         """Misconfigured unless the schema is this release's. Unavailable."""
-        with translated():
+        async with self._connection() as c:
+            check_version(await version_of(c), known=schema_version())
+
+    @asynccontextmanager
+    async def _connection(self, *, within_s: float = DEADLINE_S) -> AsyncIterator[Connection]:
+        """A connection of the pool; cut off where what is done with it takes longer than within_s. Unavailable."""
+        # The deadline is over last: giving the connection back commits what it did.
+        with translated(), ExitStack() as limits:
             async with self._pool.connection() as c:
-                check_version(await version_of(c), known=schema_version())
+                limits.enter_context(deadline(c, within_s))
+                self._busy.add(c)
+                limits.callback(self._busy.discard, c)
+                yield c
+
+    def cut_off(self) -> None:
+        """Ends whatever is being done now as Unavailable: for a server that hangs, whose answer nobody waits for any more."""
+        for c in tuple(self._busy):
+            _cut(c)
 
     async def _one(self, query: str, params: Sequence[Any]) -> tuple[Any, ...] | None:
         rows = await self._all(query, params)
         return rows[0] if rows else None
 
     async def _all(self, query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-        with translated():
-            async with self._pool.connection() as c:
-                return await (await c.execute(query.encode(), params)).fetchall()
+        async with self._connection() as c:
+            return await (await c.execute(query.encode(), params)).fetchall()
 
     async def _do(self, query: str, params: Sequence[Any]) -> int:
-        with translated():
-            async with self._pool.connection() as c:
-                return (await c.execute(query.encode(), params)).rowcount
+        async with self._connection() as c:
+            return (await c.execute(query.encode(), params)).rowcount
+
+
+@contextmanager
+def deadline(c: Connection, within_s: float = DEADLINE_S) -> Iterator[None]:
+    """Cuts the connection off after within_s: whoever waits on it gets the driver's error for a server that is gone.
+
+    Cancelling instead would have the driver ask the server, which hangs, to cancel, and wait for that.
+    """
+    handle = asyncio.get_running_loop().call_later(within_s, _cut, c)
+    try:
+        yield
+    finally:
+        handle.cancel()
+
+
+def _cut(c: Connection) -> None:
+    if not c.closed:
+        with socket.socket(fileno=os.dup(c.fileno())) as s:
+            s.shutdown(socket.SHUT_RDWR)
+
+
+async def _checked(c: Connection) -> None:
+    with deadline(c, _WAIT_S):
+        await AsyncConnectionPool.check_connection(c)
 
 
 async def connect(url: str) -> Connection:
     """A connection of one's own, in autocommit mode. Unavailable."""
     with translated():
-        return await psycopg.AsyncConnection.connect(
-            url, autocommit=True, connect_timeout=5, keepalives_idle=5, keepalives_interval=2, keepalives_count=3
-        )
+        return await psycopg.AsyncConnection.connect(url, autocommit=True, **_OPTIONS)

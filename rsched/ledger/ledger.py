@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from rsched.ledger.compare import CompareVerbs
 from rsched.ledger.reader import Reader
+from rsched.ledger.rebuild import RebuildVerbs
 from rsched.ledger.repair import RepairVerbs
+from rsched.ledger.retention import RetentionVerbs
 from rsched.ledger.writer import Writer
 from rsched.runtime.clock import Clock
 
 
-class Ledger(Writer, Reader, RepairVerbs):
+class Ledger(Writer, Reader, RepairVerbs, RetentionVerbs, RebuildVerbs, CompareVerbs):
     """An async context manager. Every method raises Unavailable while Postgres is away."""
 
     def __init__(self, url: str, *, pool_max: int = 10, clock: Clock) -> None:

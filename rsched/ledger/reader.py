@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import msgspec
 
 from rsched.core.ids import JobId
 from rsched.core.states import JobState, RunState
@@ -13,6 +15,7 @@ from rsched.ledger.positions import RECORDER_LOCK, lock_key
 from rsched.ledger.stored import (
     JOB_COLUMNS,
     RUN_COLUMNS,
+    StoredExclusions,
     StoredJob,
     StoredRun,
     StoredSkip,
@@ -26,6 +29,16 @@ _LIKE = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 # Of a run that was withdrawn and claimed again on another day, the later record counts.
 _NEWEST = "DISTINCT ON (at, run_id)"
 _AT = "substring(run_id from ':(?:m-)?([0-9]+)')::bigint"
+
+# Of one job: job_id, and the bounds of its run ids. Manual runs are no occurrences.
+_SKIPPED = (
+    "SELECT first_at, last_at, total, reason, at FROM skips WHERE job_id = %s UNION ALL"
+    " SELECT at, at, 1, coalesce(nullif(error, ''), 'skipped'), coalesce(ended_at, due_at)"
+    f" FROM (SELECT {_NEWEST} *, {_AT} AS at FROM runs WHERE run_id >= %s AND run_id < %s AND run_id !~ ':m-'"
+    " ORDER BY at, run_id, fence DESC, rev DESC) r WHERE state = 'SKIPPED'"
+)
+_SKIP_KEY = "(last_at || ' ' || at || ' ' || reason) COLLATE \"C\""
+_ALIKE_MS = 1_000_000_000_000  # from here on instants have 13 digits, so that run ids sort as they do
 
 
 class Reader(Base):
@@ -41,6 +54,16 @@ class Reader(Base):
         )
         return job_of(row) if row else None
 
+    async def last_incarnations(self, handles: Sequence[tuple[str, str]]) -> dict[tuple[str, str], StoredJob]:
+        """last_incarnation of each (team, handle) that has one, in one query."""
+        rows = await self._all(
+            f"SELECT w.team, w.handle, j.* FROM unnest(%s::text[], %s::text[]) AS w (team, handle),"
+            f" LATERAL (SELECT {JOB_COLUMNS} FROM jobs WHERE team = w.team AND handle = w.handle"
+            " ORDER BY incarnation DESC LIMIT 1) j",
+            ([team for team, _ in handles], [handle for _, handle in handles]),
+        )
+        return {(row[0], row[1]): job_of(row[2:]) for row in rows}
+
     async def jobs(
         self,
         *,
@@ -49,10 +72,13 @@ class Reader(Base):
         name: str | None = None,
         tag: str | None = None,
         q: str | None = None,
+        pattern: str | None = None,
         cursor: str | None = None,
         limit: int = 100,
     ) -> tuple[list[StoredJob], str | None]:
-        """A page and the cursor of the next; q: part of the name. Deleted ones only where state asks. Invalid cursor."""
+        """A page and the cursor of the next; q: part of the name; pattern: the whole of it, `*` for any text. Deleted ones only
+        where state asks. Invalid cursor.
+        """
         where, params = (
             ["state <> 'deleted'" if state is None else "state = %s"],
             [] if state is None else [state.value],
@@ -65,6 +91,9 @@ class Reader(Base):
         if q:
             where.append("name ILIKE %s")
             wanted.append(f"%{q.translate(_LIKE)}%")
+        if pattern is not None:
+            where.append("name LIKE %s")
+            wanted.append(pattern.translate(_LIKE).replace("*", "%"))
         if cursor is not None:
             where.append("(created_at, job_id) < (%s, %s)")
             wanted.extend(decode_cursor(cursor))
@@ -140,6 +169,83 @@ class Reader(Base):
         )
         return [StoredSkip(*r) for r in rows]
 
+    async def skips_page(
+        self, job_id: JobId, *, cursor: str | None = None, limit: int = 100
+    ) -> tuple[list[StoredSkip], str | None]:
+        """The last ones first: ranges, and single occurrences whose run was skipped."""
+        where, after = "", ()
+        if cursor is not None:
+            where, after = "WHERE (first_at, key) < (%s, %s)", decode_cursor(cursor)  # type: ignore[assignment]
+        rows = await self._all(
+            f"SELECT first_at, last_at, total, reason, at, key FROM (SELECT *, {_SKIP_KEY} AS key FROM ({_SKIPPED}) s) k"
+            f" {where} ORDER BY first_at DESC, key DESC LIMIT %s",
+            (job_id, job_id + ":", job_id + ";", *after, limit + 1),
+        )
+        return [StoredSkip(*r[:5]) for r in rows[:limit]], _next(rows, limit=limit, at=0, key=5)
+
+    async def skipped(self, job_id: JobId) -> dict[str, int]:
+        """How many of the job's occurrences made no run, by reason."""
+        rows = await self._all(
+            f"SELECT reason, sum(total)::bigint FROM ({_SKIPPED}) s GROUP BY reason ORDER BY reason",
+            (job_id, job_id + ":", job_id + ";"),
+        )
+        return dict(rows)
+
+    async def payload(self, run_id: str) -> bytes | None:
+        """msgpack; None where the run is called with its job's."""
+        row = await self._one("SELECT payload FROM payloads WHERE run_id = %s", (run_id,))
+        return bytes(row[0]) if row else None
+
+    async def occurrences_run(self, job_id: JobId, *, since: int, until: int, sv: int) -> set[int]:
+        """The occurrences in since <= t < until (ms) that have a run; one that was skipped under an earlier schedule version
+        than sv has none.
+        """
+        rows = await self._all(
+            f"SELECT at FROM (SELECT {_AT} AS at, state, sv FROM runs WHERE run_id >= %s AND run_id < %s"
+            " AND run_id !~ ':m-') r WHERE at >= %s AND at < %s AND NOT (state = 'SKIPPED' AND sv < %s)",
+            (*_range_of(job_id, since, until), since, until, sv),
+        )
+        return {row[0] for row in rows}
+
+    async def open_catchups(self, job_id: JobId, *, sv: int) -> list[tuple[int, int]]:
+        """Ranges (ms, both ends occurrences) that are still to be paid out."""
+        return await self._all(
+            "SELECT start_at, end_at FROM catchups WHERE job_id = %s AND start_at <= end_at AND sv = %s", (job_id, sv)
+        )
+
+    async def exclusions(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], StoredExclusions]:
+        """The calendars of these (team, name) that there are, deleted ones too."""
+        wanted = sorted(set(names))
+        if not wanted:
+            return {}
+        rows = await self._all(
+            "SELECT team, name, version, updated_at, body FROM exclusions"
+            " WHERE (team, name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))",
+            ([team for team, _ in wanted], [name for _, name in wanted]),
+        )
+        return {(row[0], row[1]): _exclusions_of(row) for row in rows}
+
+    async def exclusions_page(
+        self, team: str, *, cursor: str | None = None, limit: int = 100
+    ) -> tuple[list[StoredExclusions], str | None]:
+        """A team's calendars by name."""
+        after = "" if cursor is None else decode_cursor(cursor)[1]
+        rows = await self._all(
+            "SELECT team, name, version, updated_at, body FROM exclusions"
+            " WHERE team = %s AND name > %s AND body <> '' ORDER BY name LIMIT %s",
+            (team, after, limit + 1),
+        )
+        return [_exclusions_of(r) for r in rows[:limit]], _next(rows, limit=limit, at=2, key=1)
+
+    async def jobs_that_may_name(self, team: str, name: str) -> list[StoredJob]:
+        """The team's jobs, deleted and completed ones left out, whose definition has this text somewhere."""
+        rows = await self._all(
+            f"SELECT {JOB_COLUMNS} FROM jobs WHERE team = %s AND state NOT IN ('deleted', 'completed')"
+            " AND position(convert_to(%s, 'UTF8') in value) > 0 ORDER BY created_at, job_id",
+            (team, name),
+        )
+        return [job_of(r) for r in rows]
+
     async def recorder_alive(self, shard: str) -> bool:
         """Whether some recorder holds the shard."""
         row = await self._one(
@@ -149,6 +255,19 @@ class Reader(Base):
             (RECORDER_LOCK, lock_key(shard)),
         )
         return bool(row and row[0])
+
+
+def _range_of(job_id: JobId, since: int, until: int) -> tuple[str, str]:
+    """Bounds of the ids of the runs in since <= t < until."""
+    if since < _ALIKE_MS:
+        return job_id + ":", job_id + ";"
+    return f"{job_id}:{since}", f"{job_id}:{until}"
+
+
+def _exclusions_of(row: tuple[Any, ...]) -> StoredExclusions:
+    team, name, version, updated_at, body = row
+    entries = msgspec.msgpack.decode(body, type=list[str]) if len(body) else None
+    return StoredExclusions(team, name, version, updated_at, entries)
 
 
 def _next(rows: list[tuple[Any, ...]], *, limit: int, at: int, key: int) -> str | None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import NamedTuple
 
 from rsched.core.ids import JobId, RunId
 from rsched.core.packed import RunRecord
 from rsched.core.states import RunState
-from rsched.ledger.base import Base, connect
+from rsched.ledger.base import Base, connect, deadline
 from rsched.ledger.failures import translated
 from rsched.ledger.positions import RECORDER_LOCK, Position, lock_key
 from rsched.ledger.stored import RUN_COLUMNS, run_of
@@ -28,14 +27,8 @@ class RecorderLock:
 
     async def check(self) -> None:
         """Unavailable where the session, and so the lock, is gone."""
-        with translated():
+        with translated(), deadline(self._connection):
             await self._connection.execute("SELECT 1")
-
-
-class LedgerJob(NamedTuple):
-    job_id: JobId
-    value: bytes
-    completed_at: int | None
 
 
 class RepairVerbs(Base):
@@ -53,12 +46,21 @@ class RepairVerbs(Base):
         assert row is not None
         return int(row[0]), int(row[1])
 
+    async def keep_above(self, shard: str, *, generation: int, fence: int) -> None:
+        """What was given out counts, though this Postgres may not know it any more. Unavailable."""
+        await self._do(
+            "INSERT INTO shards AS t (shard, generation, fence) VALUES (%s, %s, %s) ON CONFLICT (shard) DO UPDATE SET"
+            " generation = excluded.generation, fence = greatest(t.fence, excluded.fence)"
+            " WHERE t.generation < excluded.generation",
+            (shard, generation, fence),
+        )
+
     @asynccontextmanager
     async def acquire_recorder(self, shard: str) -> AsyncIterator[RecorderLock | None]:
         """The shard's recorder lock, held by a connection of its own; None where another session has it."""
         connection = await connect(self._url)
         try:
-            with translated():
+            with translated(), deadline(connection):
                 found = await connection.execute(
                     "SELECT pg_try_advisory_lock(%s, %s)", (RECORDER_LOCK, lock_key(shard))
                 )
@@ -121,22 +123,3 @@ class RepairVerbs(Base):
             (run_ids,),
         )
         return [(run.run_id, run.record) for run in map(run_of, rows)]
-
-    async def jobs_after(self, shard: str, *, after: str, limit: int) -> list[LedgerJob]:
-        """A page of the jobs that Redis should have (deleted ones as tombstones), by id; "" begins."""
-        rows = await self._all(
-            "SELECT job_id, value, state, completed_at FROM jobs WHERE job_id > %s AND shard = %s AND NOT forgotten"
-            " ORDER BY job_id LIMIT %s",
-            (after, shard, limit),
-        )
-        return [
-            LedgerJob(JobId(j), v.partition(b"\n")[0] + b"\n" if state == "deleted" else bytes(v), completed)
-            for j, v, state, completed in rows
-        ]
-
-    async def runs_there(self, run_ids: Sequence[RunId]) -> set[str]:
-        """Those of these runs that the ledger has, other than withdrawn."""
-        rows = await self._all(
-            "SELECT run_id FROM runs WHERE run_id = ANY(%s) AND state <> 'SKIPPED'", (list(run_ids),)
-        )
-        return {r[0] for r in rows}

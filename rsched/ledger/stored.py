@@ -77,6 +77,16 @@ class StoredSkip(NamedTuple):
     at: int
 
 
+class StoredExclusions(NamedTuple):
+    """A team's calendar; no entries: it was deleted."""
+
+    team: str
+    name: str
+    version: int
+    updated_at: int
+    entries: list[str] | None
+
+
 JOB_COLUMNS = "job_id, value, created_at"
 RUN_COLUMNS = (
     "run_id, state, rev, lane, sv, attempt, fence, worker, claimed_at, due_at, started_at, flags, ended_at, error"

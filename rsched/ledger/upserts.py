@@ -12,6 +12,8 @@ from rsched.ledger.staging import Batch, Row
 from rsched.runtime import faults
 
 Connection = AsyncConnection[tuple[Any, ...]]
+# Taken by whoever makes or detaches partitions.
+PARTITION_LOCK = 7_231_043
 
 _RUN_TYPES = ("date", "text", "text", "int8", "text", "int8", "int4", "int8", "text", "int8", "int8", "int8", "text",
               "int8", "text")  # fmt: skip
@@ -157,9 +159,18 @@ async def _small(c: Connection, batch: Batch, shard: str) -> None:
 
 
 async def make_partitions(c: Connection, first: date, days: int) -> None:
-    """Tables for `days` days from `first`; those that are there stay."""
+    """Tables for `days` days from `first`; those that are there stay. Under PARTITION_LOCK.
+
+    Not for a day that has left for the archive: what is recorded of it goes to the default partition.
+    """
+    found = await c.execute(
+        "SELECT day FROM archived WHERE day >= %s AND day < %s", (first, first + timedelta(days=days))
+    )
+    left = {row[0] for row in await found.fetchall()}
     for n in range(days):
         day = first + timedelta(days=n)
+        if day in left:
+            continue
         for table in ("runs", "attempts"):
             # fillfactor: room on each page for a run's moves as heap-only updates.
             room = " WITH (fillfactor = 70)" if table == "runs" else ""

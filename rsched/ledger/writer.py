@@ -12,16 +12,18 @@ import psycopg
 from rsched.core.errors import Unavailable
 from rsched.core.packed import Event, PoisonEvent, RunEvent
 from rsched.ledger.base import Base
-from rsched.ledger.failures import REFUSED, translated
+from rsched.ledger.failures import REFUSED
 from rsched.ledger.positions import CHANNEL, START, Position, parse_position
 from rsched.ledger.staging import DAY_MS, Batch, Refused, claimed_on
-from rsched.ledger.upserts import STAGING, Connection, make_partitions, write
+from rsched.ledger.upserts import PARTITION_LOCK, STAGING, Connection, make_partitions, write
+from rsched.runtime import faults
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
 
 _log = get_logger("rsched.ledger")
-_PARTITION_LOCK = 7_231_043
 _RAW_BYTES = 100_000
+# For a batch of 50,000 events on a slow disk; one that takes longer is tried again.
+_RECORD_S = 30.0
 
 
 class _Moved(Exception):
@@ -79,14 +81,16 @@ class Writer(Base):
     ) -> None:
         batch = Batch(shard, now_ms=self._clock.wall_ms())
         batch.add(events)
-        with translated():
-            async with self._pool.connection() as c:
-                await self._prepare(c, batch)
-                async with c.transaction():
-                    await self._move(c, shard, stream=stream, before=before, after=after)
-                    await write(c, batch, shard=shard, journal_id=(stream, *after))
-                    await self._set_aside(c, shard, stream=stream, batch=batch, refused=refused)
-                    await c.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{shard} {stream} {after}"))
+        async with self._connection(within_s=_RECORD_S) as c:
+            await self._prepare(c, batch)
+            async with c.transaction():
+                await self._move(c, shard, stream=stream, before=before, after=after)
+                faults.point("recorder.after_lock")
+                await write(c, batch, shard=shard, journal_id=(stream, *after))
+                faults.point("recorder.after_upsert")
+                await self._set_aside(c, shard, stream=stream, batch=batch, refused=refused)
+                await c.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{shard} {stream} {after}"))
+                faults.point("recorder.before_commit")
 
     async def _move(self, c: Connection, shard: str, *, stream: str, before: Position, after: Position) -> None:
         if before == START:
@@ -122,6 +126,33 @@ class Writer(Base):
                 (shard, stream, kind, key, raw, _clean(reason)),
             )
 
+    async def write_again(self, shard: str, events: Sequence[Event]) -> None:
+        """What Redis has and Postgres may have lost; no position moves, and only what is newer is written. Unavailable."""
+        last = parse_position(await self.position(shard, "definitions"))
+        batch = Batch(shard, now_ms=self._clock.wall_ms())
+        batch.add(events)
+        try:
+            async with self._connection(within_s=_RECORD_S) as c:
+                await self._prepare(c, batch)
+                async with c.transaction():
+                    await write(c, batch, shard=shard, journal_id=("definitions", *last))
+                    await self._set_aside(c, shard, stream="definitions", batch=batch, refused=())
+        except REFUSED as error:
+            if len(events) == 1:
+                _log.error("what Redis has can't be recorded", extra={"fields": {"shard": shard, "error": str(error)}})
+                return
+            half = len(events) // 2
+            await self.write_again(shard, events[:half])
+            await self.write_again(shard, events[half:])
+
+    async def record_gap(self, shard: str, *, stream: str, before: Position, found: Position) -> None:
+        """On record among what was set aside: entries between the two are missing. Unavailable."""
+        reason = f"entries after {before} and before {found} are missing: what ended in them has no history"
+        await self._do(
+            "INSERT INTO poison (shard, stream, kind, key, raw, reason) VALUES (%s, %s, 'gap', %s, '', %s)",
+            (shard, stream, str(found), reason),
+        )
+
     async def _bisect(self, shard: str, *, stream: str, after: Position, events: Sequence[Event]) -> list[Refused]:
         """The events that Postgres refuses, each found by trial transactions that are rolled back."""
         found = []
@@ -142,12 +173,11 @@ class Writer(Base):
         batch = Batch(shard, now_ms=self._clock.wall_ms())
         batch.add(events)
         try:
-            with translated():
-                async with self._pool.connection() as c:
-                    await self._prepare(c, batch)
-                    async with c.transaction():
-                        await write(c, batch, shard=shard, journal_id=(stream, *after))
-                        raise psycopg.Rollback
+            async with self._connection(within_s=_RECORD_S) as c:
+                await self._prepare(c, batch)
+                async with c.transaction():
+                    await write(c, batch, shard=shard, journal_id=(stream, *after))
+                    raise psycopg.Rollback
         except REFUSED as error:
             return f"{type(error).__name__}: {error}"
         return None
@@ -171,7 +201,7 @@ class Writer(Base):
 
     async def _make(self, c: Connection, days: Sequence[date]) -> None:
         # Two sessions that make one table at once would make one of them fail.
-        await c.execute("SELECT pg_advisory_xact_lock(%s)", (_PARTITION_LOCK,))
+        await c.execute("SELECT pg_advisory_xact_lock(%s)", (PARTITION_LOCK,))
         for day in days:
             await make_partitions(c, day, 1)
         self._days.update(days)
@@ -179,9 +209,8 @@ class Writer(Base):
     async def make_partitions_ahead(self, *, days: int = 8) -> None:
         """Partitions from today on. Unavailable."""
         today = claimed_on(self._clock.wall_ms())
-        with translated():
-            async with self._pool.connection() as c, c.transaction():
-                await self._make(c, [today + timedelta(days=n) for n in range(days)])
+        async with self._connection() as c, c.transaction():
+            await self._make(c, [today + timedelta(days=n) for n in range(days)])
 
 
 def _clean(text: str) -> str:

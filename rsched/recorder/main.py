@@ -9,10 +9,14 @@ import anyio
 from rsched.core.errors import Unavailable
 from rsched.core.settings import RecorderSettings
 from rsched.ledger import Ledger
+from rsched.recorder.gauges import ShardWatch
 from rsched.recorder.shard import ShardRecorder
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
-from rsched.runtime.loop import Outage
+from rsched.runtime.loop import Outage, Wake, run_steps
+from rsched.runtime.metrics import Metrics
+from rsched.runtime.metrics_server import served
+from rsched.store.ladder import EVERY_MS, Ladder
 from rsched.store.store import Store, shard_tags
 
 _log = get_logger("rsched.recorder")
@@ -20,20 +24,30 @@ _log = get_logger("rsched.recorder")
 
 async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: Clock) -> None:
     """Returns soon after stop is set. Misconfigured where the database's schema is not this release's."""
+    metrics = Metrics("recorder")
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(served(metrics, settings))
         tags = shard_tags(settings.shards)
         ledger = await stack.enter_async_context(
             # Of each shard: two streams, housekeeping, an opening or a partition made.
             Ledger(settings.database_url, pool_max=2 + 3 * len(tags), clock=clock)
         )
-        recorders = []
+        recorders, watches, ladders = [], [], []
         for shard in tags:
             store = Store.open(settings.redis_url, prefix=settings.prefix, shard=shard, clock=clock)
             stack.push_async_callback(_closed, store)
+            store.metrics = metrics
+            watches.append(ShardWatch(store, ledger, shard=shard, metrics=metrics, clock=clock))
+            ladders.append(Ladder(store, log=_log))
             recorders.append(ShardRecorder(store, ledger, shard=shard, knobs=settings, clock=clock))
         # Last in, first out: the loops end before what they use is closed.
         group = await stack.enter_async_context(anyio.create_task_group())
         group.start_soon(_stopped, stop, group.cancel_scope)
+        for watch in watches:
+            group.start_soon(watch.run)
+        # Whether or not there is a Postgres: while there is none, Redis fills.
+        for ladder in ladders:
+            group.start_soon(_measured, ladder, clock)
         await _schema_checked(ledger, clock)
         for recorder in recorders:
             group.start_soon(recorder.run)
@@ -43,6 +57,10 @@ async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: 
 async def _stopped(stop: anyio.Event, scope: anyio.CancelScope) -> None:
     await stop.wait()
     scope.cancel()
+
+
+async def _measured(ladder: Ladder, clock: Clock) -> None:
+    await run_steps(ladder.step, name="ladder", clock=clock, wake=Wake(), idle_ms=EVERY_MS, log=_log)
 
 
 async def _closed(store: Store) -> None:

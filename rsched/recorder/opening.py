@@ -2,56 +2,112 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from rsched.core.errors import Unavailable
 from rsched.ledger import Ledger
-from rsched.ledger.positions import START, parse_position
-from rsched.recorder.repair import repair
+from rsched.ledger.positions import START, Position, parse_position
+from rsched.recorder.rebuild import Rebuild
+from rsched.recorder.repair import restore_extras, restore_runs
 from rsched.recorder.stream import StreamRecorder
+from rsched.runtime import faults
+from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
+from rsched.store.recovery import Marker, Repair
 from rsched.store.store import Store
 
 _log = get_logger("rsched.recorder")
 STREAMS = ("definitions", "journal")
-# The lease of workers: for this long after an opening an attempt from before may be active without Redis knowing.
-LEASE_MS = 60_000
 
 
-async def ensure_open(store: Store, ledger: Ledger, *, shard: str, recorders: list[StreamRecorder]) -> int:
-    """The generation of the open shard; opens it where it is not. Unavailable: try again."""
-    marker = await store.marker()
-    if marker is not None and marker.matches and marker.state == "open":
-        store.generation = str(marker.generation)
-        return marker.generation
-    # What Redis has, before adopting workers add entries of the new generation.
-    last = {stream: parse_position(await store.stream_last(stream)) for stream in STREAMS}
-    generation, fence = await ledger.next_generation(
-        shard, redis_fence=await store.fence(), above=marker.generation if marker else 0
-    )
-    positions = {stream: parse_position(await ledger.position(shard, stream)) for stream in STREAMS}
-    lost = {s: last[s] for s in STREAMS if last[s] < positions[s]}
+class Opened(NamedTuple):
+    """rebuild: definitions that are still to be restored, None where all are there."""
+
+    generation: int
+    rebuild: Rebuild | None
+
+
+class Opening:
+    """lease_ms: the longest lease of any worker. For this long after an opening that follows a loss, an attempt from before may
+    be active without Redis knowing.
+    """
+
+    def __init__(self, store: Store, ledger: Ledger, *, shard: str, clock: Clock, lease_ms: int) -> None:
+        self._store, self._ledger, self._shard = store, ledger, shard
+        self._clock, self._lease_ms = clock, lease_ms
+
+    async def ensure_open(self, recorders: list[StreamRecorder]) -> Opened:
+        """Opens the shard where it is not open. Unavailable: try again."""
+        store, ledger, shard = self._store, self._ledger, self._shard
+        marker = await store.marker()
+        repair = await store.repair()
+        if marker is not None and marker.matches and marker.state == "open":
+            store.generation = str(marker.generation)
+            # A Postgres that was restored from a backup may have given out these numbers and forgotten it.
+            await ledger.keep_above(shard, generation=marker.generation, fence=await store.fence())
+            unfinished = repair is not None and repair.phase != "done"
+            return Opened(marker.generation, Rebuild(store, ledger, shard=shard) if unfinished else None)
+        # What Redis has, before adopting workers add entries of the new generation.
+        last = {stream: parse_position(await store.stream_last(stream)) for stream in STREAMS}
+        generation, fence = await ledger.next_generation(
+            shard, redis_fence=await store.fence(), above=marker.generation if marker else 0
+        )
+        faults.point("opening.after_generation")
+        positions = {stream: parse_position(await ledger.position(shard, stream)) for stream in STREAMS}
+        lost = _lost(marker, repair, last=last, positions=positions)
+        if not await store.reopen(generation, fence=fence, lost=bool(lost)):
+            raise Unavailable(f"shard {shard} is being opened by another recorder")
+        faults.point("opening.after_reopen")
+        fields = {"shard": shard, "generation": generation, "fence": fence}
+        _log.warning("opening a shard", extra={"fields": fields})
+        began = self._clock.perf_s()
+        # A run that ended in Redis and is open in the ledger must not come back: the ledger learns all that Redis has first.
+        for recorder in recorders:
+            while await recorder.step(block_ms=0):
+                pass
+        faults.point("opening.after_drain")
+        await self._restage()
+        faults.point("opening.after_restage")
+        rebuild = await self._repair(lost, generation) if lost else None
+        faults.point("opening.before_open")
+        await store.open_(hold_ms=self._lease_ms)
+        faults.point("opening.after_open")
+        took = {"seconds": round(self._clock.perf_s() - began, 3)}
+        _log.warning("a shard is open", extra={"fields": fields | took})
+        return Opened(generation, rebuild)
+
+    async def _repair(self, lost: dict[str, Position], generation: int) -> Rebuild:
+        """What has to be there before the first claim; the rest is for the rebuild that is given back."""
+        store, ledger, shard = self._store, self._ledger, self._shard
+        total = await ledger.count_jobs(shard)
+        await store.set_repair(Repair("runs", generation, 0, total, 0, await store.time()))
+        runs, dropped = await restore_runs(store, ledger, shard=shard, lost=lost, lease_ms=self._lease_ms)
+        await restore_extras(store, ledger, shard=shard)
+        faults.point("opening.after_runs")
+        rebuild = Rebuild(store, ledger, shard=shard)
+        jobs = await rebuild.soon()
+        # Before the opening: whoever finds the shard open goes on where this recorder may end.
+        await store.set_repair(Repair("jobs", generation, jobs, total, runs, await store.time()))
+        store.metrics.alert("writes_lost")
+        _log.error(
+            "Redis had lost writes; what was due is restored from the ledger",
+            extra={"fields": {"shard": shard, "runs": runs, "dropped": dropped, "jobs": jobs, "of": total}},
+        )
+        return rebuild
+
+    async def _restage(self) -> None:
+        cursor = await self._store.restage(0, lease_ms=self._lease_ms)
+        while cursor:
+            cursor = await self._store.restage(cursor, lease_ms=self._lease_ms)
+
+
+def _lost(
+    marker: Marker | None, repair: Repair | None, *, last: dict[str, Position], positions: dict[str, Position]
+) -> dict[str, Position]:
+    """The streams that lost entries, with the last one that is there."""
     if marker is not None and marker.state == "recovering" and marker.lost:
         # An opening that was not finished knew of a loss, which entries written since may hide.
-        lost = dict.fromkeys(STREAMS, START)
-    if not await store.reopen(generation, fence=fence, lost=bool(lost)):
-        raise Unavailable(f"shard {shard} is being opened by another recorder")
-    fields = {"shard": shard, "generation": generation, "fence": fence}
-    _log.warning("opening a shard", extra={"fields": fields})
-    # A run that ended in Redis and is open in the ledger must not come back: the ledger learns all that Redis has first.
-    for recorder in recorders:
-        while await recorder.step(block_ms=0):
-            pass
-    await restage(store)
-    if lost:
-        report = await repair(store, ledger, shard=shard, lost=lost, lease_ms=LEASE_MS)
-        _log.error(
-            "Redis had lost its last writes; repaired from the ledger", extra={"fields": fields | report._asdict()}
-        )
-    await store.open_(hold_ms=LEASE_MS)
-    _log.warning("a shard is open", extra={"fields": fields})
-    return generation
-
-
-async def restage(store: Store) -> None:
-    cursor = await store.restage(0, lease_ms=LEASE_MS)
-    while cursor:
-        cursor = await store.restage(cursor, lease_ms=LEASE_MS)
+        return dict.fromkeys(STREAMS, START)
+    if repair is not None and repair.phase != "done":
+        return dict.fromkeys(STREAMS, START)
+    return {s: last[s] for s in STREAMS if last[s] < positions[s]}

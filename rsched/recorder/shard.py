@@ -8,9 +8,15 @@ import anyio
 
 from rsched.core.errors import Unavailable
 from rsched.ledger import Ledger
+from rsched.ledger.positions import Position
 from rsched.ledger.repair import RecorderLock
 from rsched.recorder.housekeeping import Housekeeping
-from rsched.recorder.opening import STREAMS, ensure_open
+from rsched.recorder.opening import STREAMS, Opened, Opening
+from rsched.recorder.progress import Progress
+from rsched.recorder.rebuild import Rebuild
+from rsched.recorder.reconcile import Knobs as ReconcileKnobs
+from rsched.recorder.reconcile import keep_reconciled
+from rsched.recorder.reemit import Reemission
 from rsched.recorder.stream import StreamRecorder
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
@@ -24,9 +30,12 @@ _WATCH_MS = 250
 # One transaction takes about 1 ms however small; durable creates wait for theirs, run events don't. What a run went
 # through meanwhile is merged to one row, so that a burst costs less of the machine that its starts need.
 _JOURNAL_LINGER_MS = 100.0
+# For those who wait on a connection to see that it was cut; shorter than any pause before a next try.
+_CUT_MS = 20
+_DAY_MS = 86_400_000.0
 
 
-class Knobs(Protocol):
+class Knobs(ReconcileKnobs, Protocol):
     """What of RecorderSettings is used here."""
 
     @property
@@ -36,6 +45,8 @@ class Knobs(Protocol):
     @property
     def keep_ms(self) -> int: ...
     @property
+    def lease_ms(self) -> int: ...
+    @property
     def forget_after_s(self) -> float: ...
 
 
@@ -43,6 +54,8 @@ class ShardRecorder:
     def __init__(self, store: Store, ledger: Ledger, *, shard: str, knobs: Knobs, clock: Clock) -> None:
         self._store, self._ledger, self._shard = store, ledger, shard
         self._knobs, self._clock = knobs, clock
+        self._reemission, self._gap_found = Reemission(store, ledger, shard=shard), Wake()
+        self._opening = Opening(store, ledger, shard=shard, clock=clock, lease_ms=knobs.lease_ms)
 
     async def run(self) -> None:
         """Until cancelled. A stand-by tries for the lock twice a second."""
@@ -70,14 +83,12 @@ class ShardRecorder:
             await lock.check()
             recorders = self._recorders()
             try:
-                generation = await ensure_open(
-                    self._store, self._ledger, shard=self._shard, recorders=list(recorders.values())
-                )
+                opened = await self._opening.ensure_open(list(recorders.values()))
             except Unavailable as error:
                 await self._clock.sleep(outage.failed(error))
                 continue
             outage.over()
-            await self._record(lock, generation, recorders)
+            await self._record(lock, opened, recorders)
 
     def _recorders(self) -> dict[str, StreamRecorder]:
         return {
@@ -90,11 +101,12 @@ class ShardRecorder:
                 batch=self._knobs.batch,
                 keep_ms=self._knobs.keep_ms,
                 linger_ms=_JOURNAL_LINGER_MS if stream == "journal" else 0,
+                gap=self._found_gap,
             )
             for stream in STREAMS
         }
 
-    async def _record(self, lock: RecorderLock, generation: int, recorders: dict[str, StreamRecorder]) -> None:
+    async def _record(self, lock: RecorderLock, opened: Opened, recorders: dict[str, StreamRecorder]) -> None:
         """Returns when the shard has to be opened again. Unavailable when the lock is lost."""
         house = Housekeeping(self._store, self._ledger, shard=self._shard, clock=self._clock,
                              forget_after_s=self._knobs.forget_after_s)  # fmt: skip
@@ -103,10 +115,17 @@ class ShardRecorder:
             for stream, recorder in recorders.items():
                 group.start_soon(self._loop, stream, recorder)
             group.start_soon(self._housekeeping, house)
+            group.start_soon(self._reemit)
+            group.start_soon(keep_reconciled, self._store, self._ledger, self._shard, self._knobs, self._clock)
+            if opened.rebuild is not None:
+                group.start_soon(self._rebuild, opened.rebuild)
             try:
-                await self._watch(lock, generation)
+                await self._watch(lock, opened.generation)
             except Unavailable as error:
                 lost = error
+                # Cancelled first, the driver would ask a server that hangs to cancel, and wait for that.
+                self._ledger.cut_off()
+                await self._clock.sleep(_CUT_MS)
             group.cancel_scope.cancel()
         if lost is not None:
             raise lost
@@ -123,6 +142,20 @@ class ShardRecorder:
     async def _housekeeping(self, house: Housekeeping) -> None:
         await run_steps(house.step, name=f"housekeeping of {self._shard}", clock=self._clock, wake=Wake(),
                         idle_ms=5000, log=_log)  # fmt: skip
+
+    async def _found_gap(self, stream: str, before: Position, found: Position) -> None:
+        await self._reemission.found_gap(stream, before, found)
+        self._gap_found.set()
+
+    async def _reemit(self) -> None:
+        await run_steps(self._reemission.step, name=f"re-emission of {self._shard}", clock=self._clock,
+                        wake=self._gap_found, idle_ms=_DAY_MS, log=_log)  # fmt: skip
+
+    async def _rebuild(self, rebuild: Rebuild) -> None:
+        """Until all definitions are back. Then it sleeps, as the other loops never end either."""
+        progress = Progress(self._store, rebuild)
+        await run_steps(progress.step, name=f"rebuild of {self._shard}", clock=self._clock, wake=Wake(),
+                        idle_ms=_DAY_MS, log=_log)  # fmt: skip
 
     async def _watch(self, lock: RecorderLock, generation: int) -> None:
         """Returns when Redis is another server, or the marker is another's."""

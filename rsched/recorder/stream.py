@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Awaitable, Callable
 
 from rsched.core.errors import Unavailable
 from rsched.core.packed import Event, PoisonEvent, unpack_event
 from rsched.ledger import Ledger
 from rsched.ledger.positions import START, Position, parse_position
+from rsched.recorder.counts import count_recorded
+from rsched.runtime import faults
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
 from rsched.store.store import Store
@@ -18,6 +21,7 @@ _ENTRIES = 256
 _TRIM_EVERY_MS = 1000
 
 Entry = tuple[Position, list[Event]]
+Gap = Callable[[str, Position, Position], Awaitable[None]]
 
 
 class StreamRecorder:
@@ -25,12 +29,13 @@ class StreamRecorder:
 
     def __init__(
         self, store: Store, ledger: Ledger, *, shard: str, stream: str, clock: Clock, batch: int, keep_ms: int,
-        linger_ms: float,
+        linger_ms: float, gap: Gap,
     ) -> None:  # fmt: skip
-        """linger_ms: the pause after a small batch, which makes the next one larger."""
+        """linger_ms: the pause after a small batch, which makes the next one larger. gap: is told of missing entries."""
         self._store, self._ledger, self._clock = store, ledger, clock
         self._shard, self._stream = shard, stream
         self._batch, self._keep_ms, self._linger_ms = batch, keep_ms, linger_ms
+        self._gap = gap
         self._position: Position | None = None
         self._buffer: deque[Entry] = deque()
         # Ids don't tell the time, so what is old enough to trim is known from when it was recorded.
@@ -47,14 +52,17 @@ class StreamRecorder:
     async def _step(self, block_ms: int) -> bool:
         if self._position is None:
             self._buffer.clear()
-            self._position = parse_position(await self._ledger.position(self._shard, self._stream))
+            position = parse_position(await self._ledger.position(self._shard, self._stream))
+            await self._tell_lost(position)
+            self._position = position
         if not self._buffer:
             await self._read(self._position, block_ms)
         if not self._buffer:
             await self._trim()
             return False
+        faults.point("recorder.after_read")
         new, events = self._take()
-        self._tell_gaps(self._position, new)
+        await self._tell_gaps(self._position, new)
         if not await self._ledger.record(
             self._shard, stream=self._stream, expected=str(self._position), new=str(new[-1]), events=events
         ):
@@ -62,6 +70,8 @@ class StreamRecorder:
             self._position = None
             return True
         self._position = new[-1]
+        count_recorded(self._store.metrics, self._stream, events)
+        faults.point("recorder.after_commit")
         await self._trim()
         if self._linger_ms and block_ms and len(events) < self._batch // 2:
             await self._clock.sleep(self._linger_ms)
@@ -85,16 +95,20 @@ class StreamRecorder:
             self._buffer.popleft()
         return ids, events
 
-    def _tell_gaps(self, before: Position, ids: list[Position]) -> None:
+    async def _tell_gaps(self, before: Position, ids: list[Position]) -> None:
         for entry_id in ids:
-            first = 0 if entry_id.generation != before.generation else before.n + 1
-            if before != START and entry_id.n > first:
-                _log.error(
-                    "entries of the journal are missing",
-                    extra={"fields": {"shard": self._shard, "stream": self._stream, "after": str(before),
-                                      "found": str(entry_id)}},
-                )  # fmt: skip
+            if not _follows(before, entry_id):
+                await self._gap(self._stream, before, entry_id)
             before = entry_id
+
+    async def _tell_lost(self, position: Position) -> None:
+        """What is beyond the position and trimmed already, though nothing new may come for long."""
+        last = parse_position(await self._store.stream_last(self._stream))
+        if last <= position:
+            return
+        oldest = await self._store.stream_first(self._stream)
+        if oldest is None:
+            await self._gap(self._stream, position, last)
 
     async def _trim(self) -> None:
         assert self._position is not None
@@ -107,6 +121,14 @@ class StreamRecorder:
                 old = self._recorded.popleft()[0]
             if old is not None:
                 await self._store.trim(self._stream, str(old))
+                faults.point("recorder.after_trim")
+
+
+def _follows(before: Position, entry_id: Position) -> bool:
+    """Entries of a generation are numbered from 0 without a gap."""
+    if entry_id.generation == before.generation:
+        return entry_id.n == before.n + 1
+    return entry_id.n == 0
 
 
 def _event(kind: bytes, payload: bytes) -> Event:

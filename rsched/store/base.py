@@ -6,19 +6,18 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import redis.asyncio as aioredis
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import (
-    BusyLoadingError,
     NoScriptError,
     OutOfMemoryError,
-    ReadOnlyError,
     RedisError,
     ResponseError,
 )
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from rsched.core.errors import ShardClosed, Unavailable
 from rsched.runtime.clock import Clock
+from rsched.runtime.metrics import Metrics
 from rsched.store.keys import Keys
 from rsched.store.scripts import Value, load
 
@@ -27,12 +26,29 @@ Reply = list[Any]
 _FRESH = "0"
 
 
+# First words of the replies of a server that is there and does not serve now; other errors of commands are bugs of ours.
+_PASSING = frozenset({
+    "ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "MOVED", "NOREPLICAS", "READONLY", "TRYAGAIN",
+    "UNBLOCKED", "UNKILLABLE",
+})  # fmt: skip
+
+
+def passes(error: ResponseError) -> bool:
+    """Whether the same command may succeed later."""
+    return _code(error) in _PASSING or isinstance(error, OutOfMemoryError)
+
+
+def _code(error: RedisError) -> str:
+    # The client takes the word off where it has a class for it.
+    return getattr(error, "status_code", None) or str(error).partition(" ")[0]
+
+
 def translate(error: RedisError) -> Unavailable:
     """What a client error means to callers: all of these pass."""
     if isinstance(error, OutOfMemoryError):
         return Unavailable(f"Redis is out of memory: {error}; raise maxmemory")
-    if isinstance(error, ReadOnlyError | BusyLoadingError):
-        return Unavailable(f"Redis does not take writes now: {error}")
+    if _code(error) in _PASSING:
+        return Unavailable(f"Redis does not serve now ({_code(error)}): {error}")
     return Unavailable(f"Redis is away: {error}")
 
 
@@ -65,6 +81,8 @@ class Base:
         self.client, self.keys, self.clock = client, keys, clock
         self.generation = _FRESH
         self.on_reopened: Callable[[], Awaitable[None]] | None = None
+        # The process' own, where it serves any.
+        self.metrics = Metrics()
         self._redis_clock = RedisClock(clock)
         self._shebang = shebang
 
@@ -82,8 +100,12 @@ class Base:
     async def _redis(self, command: Any) -> Any:
         try:
             return await command
-        except (RedisConnectionError, RedisTimeoutError, OutOfMemoryError, ReadOnlyError, OSError) as error:
+        except (RedisConnectionError, RedisTimeoutError, OSError) as error:
             raise translate(error if isinstance(error, RedisError) else RedisConnectionError(str(error))) from error
+        except ResponseError as error:
+            if not passes(error):
+                raise
+            raise translate(error) from error
         except RuntimeError as error:
             # uvloop's word for a connection that the server closed between our connecting and our writing.
             if "handler is closed" not in str(error):
@@ -92,15 +114,12 @@ class Base:
 
     async def _run(self, verb: str, argv: list[Value]) -> Reply:
         script = load(verb, shebang=self._shebang)
+        sent = self.clock.perf_s()
         try:
-            try:
-                reply = await self._redis(self.client.evalsha(script.sha, 1, self.keys.marker, *argv))
-            except NoScriptError:
-                reply = await self._redis(self.client.eval(script.source, 1, self.keys.marker, *argv))
-        except ResponseError as error:
-            if "UNKILLABLE" in str(error) or "MASTERDOWN" in str(error) or "LOADING" in str(error):
-                raise translate(error) from error
-            raise
+            reply = await self._redis(self.client.evalsha(script.sha, 1, self.keys.marker, *argv))
+        except NoScriptError:
+            reply = await self._redis(self.client.eval(script.source, 1, self.keys.marker, *argv))
+        self.metrics.script(verb, self.clock.perf_s() - sent)
         return list(reply)
 
     async def _call(self, verb: str, group: Iterable[Sequence[Value]] = (), **scalars: Value) -> Reply:

@@ -163,6 +163,11 @@ class Keys(NamedTuple):
         return self._key("repair")
 
     @property
+    def reconcile(self) -> str:
+        """HASH passes, phase, found, started_at, ended_at (ms): how far the recorder's passes of the reconciler are."""
+        return self._key("reconcile")
+
+    @property
     def signals(self) -> str:
         """Pub/sub channel: `due <ms>`, `work <queue>`, `cancel <run>`, `journal`."""
         return self._key("signals")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from redis.exceptions import ResponseError
 
 from rsched.core.ids import JobId, RunId
+from rsched.core.packed import RunRecord, unpack_run
 from rsched.store.base import Base
 from rsched.store.ticks import CatchupRange
 
@@ -25,6 +26,17 @@ class Marker(NamedTuple):
     hold_until: int
     lost: bool
     matches: bool
+
+
+class Repair(NamedTuple):
+    """How far a restoration is. phase: runs (the shard is closed), jobs (it is open), done; started_at: ms, Redis' clock."""
+
+    phase: str
+    generation: int
+    jobs_done: int
+    jobs_total: int
+    runs_done: int
+    started_at: int
 
 
 class RecoveryVerbs(Base):
@@ -170,3 +182,59 @@ class RecoveryVerbs(Base):
         owners = await self._redis(self.client.hvals(self.keys.owners))
         alive = {s.encode() for s in schedulers}
         return sum(1 for o in owners if o.rsplit(b"|", 1)[0] in alive)
+
+    async def repair(self) -> Repair | None:
+        """The present or last restoration; None where there was none on this server."""
+        found = await self._redis(self.client.hgetall(self.keys.repair))
+        if b"phase" not in found:
+            return None
+        f = {k.decode(): v.decode() for k, v in found.items()}
+        return Repair(f["phase"], *(int(f.get(name, 0)) for name in Repair._fields[1:]))
+
+    async def set_repair(self, repair: Repair) -> None:
+        await self._redis(self.client.hset(self.keys.repair, mapping={k: str(v) for k, v in repair._asdict().items()}))
+
+    async def memory(self) -> tuple[int, int]:
+        """Bytes in use, and the limit; 0 for none."""
+        found = await self._redis(self.client.info("memory"))
+        return int(found["used_memory"]), int(found["maxmemory"])
+
+    async def ladder(self) -> int | None:
+        """The step in force; None where the shard has no marker."""
+        generation, step = await self._redis(self.client.hmget(self.keys.marker, ["generation", "ladder"]))
+        return None if generation is None else int(step or 0)
+
+    async def reemit(self) -> bool:
+        """Whether definitions and open runs are to be written into Postgres once more."""
+        return bool(await self._redis(self.client.hexists(self.keys.repair, "reemit")))
+
+    async def set_reemit(self, wanted: bool) -> None:
+        if wanted:
+            await self._redis(self.client.hset(self.keys.repair, "reemit", "1"))
+        else:
+            await self._redis(self.client.hdel(self.keys.repair, "reemit"))
+
+    async def page_of_values(self, partition: int, *, cursor: int, count: int) -> tuple[int, list[tuple[JobId, bytes]]]:
+        """Some (job, whole value) of a partition and the next cursor, 0 at the end; a job may come twice."""
+        following, page = await self._redis(self.client.hscan(self.keys.jobs(partition), cursor, count=count))
+        apart = [job for job, value in page.items() if value.endswith(b"\n")]
+        if apart:
+            bodies = await self._redis(self.client.hmget(self.keys.body(partition), apart))
+            page |= {job: page[job] + (body or b"") for job, body in zip(apart, bodies, strict=True)}
+        return int(following), [(JobId(job.decode()), value) for job, value in page.items()]
+
+    async def page_of_runs(self, *, cursor: int, count: int) -> tuple[int, list[tuple[RunId, RunRecord]]]:
+        """Some runs that are not final and the next cursor, 0 at the end; those that can't be read are left out."""
+        following, page = await self._redis(self.client.hscan(self.keys.runs, cursor, count=count))
+        found = []
+        for run, record in page.items():
+            try:
+                found.append((RunId(run.decode()), unpack_run(record.decode())))
+            except (ValueError, KeyError):
+                continue
+        return int(following), found
+
+    async def stream_first(self, stream: str) -> str | None:
+        """The oldest entry that `definitions` or `journal` still has."""
+        found = await self._redis(self.client.xrange(self._stream(stream), count=1))
+        return found[0][0].decode() if found else None

@@ -15,6 +15,7 @@ from rsched.store.base import translate
 from rsched.store.forecast import ForecastVerbs
 from rsched.store.jobs import JobVerbs
 from rsched.store.keys import Keys
+from rsched.store.reconcile import MendVerbs
 from rsched.store.recovery import RecoveryVerbs
 from rsched.store.scripts import load, verbs
 from rsched.store.ticks import TickVerbs
@@ -46,7 +47,7 @@ def _raw(reply: Any, **_: Any) -> Any:
     return reply
 
 
-class Store(JobVerbs, TickVerbs, WorkVerbs, RecoveryVerbs, ForecastVerbs):
+class Store(JobVerbs, TickVerbs, WorkVerbs, RecoveryVerbs, ForecastVerbs, MendVerbs):
     """All verbs of one shard. Not a verb decides by a local clock; every error of the server is Unavailable."""
 
     @classmethod

@@ -15,6 +15,7 @@ from bench.checker import FINAL, Recorded, Seen, Verdict, check, read_seen
 from bench.jobs import Owed, item, put_all
 from bench.ledger import count_final, position, read_recorded, read_skips
 from bench.world import World, world
+from rsched.core.errors import Unavailable
 from rsched.core.ids import JobId
 from rsched.core.instants import format_utc
 from rsched.core.model import RetryPolicy, ScheduleSpec
@@ -32,6 +33,7 @@ SETTLE_S = 60
 SETTINGS = {
     "RSCHED_WORKER_APP": APP,
     "RSCHED_WORKER_LEASE_MS": "3000",
+    "RSCHED_RECORDER_LEASE_MS": "3000",
     "RSCHED_WORKER_RENEW_MS": "1000",
     "RSCHED_WORKER_STOP_MARGIN_MS": "500",
     "RSCHED_WORKER_CONCURRENCY": "50",
@@ -117,6 +119,29 @@ class Run:
         """Until the target has seen the start of this part of all runs."""
         await self.until(lambda: self.count("start") >= part * self.total, f"{part:.0%} of all starts")
 
+    async def until_recorded(self, *, within_s: float = 30) -> None:
+        """Until the ledger has all that is in the journal: what was put is acknowledged then."""
+        store = self.w.store
+
+        async def recorded() -> bool:
+            for stream in ("definitions", "journal"):
+                if await position(self.w.database_url, stream) != await store.stream_last(stream):
+                    return False
+            return True
+
+        await self.fleet.until(recorded, what="everything on record", within_s=within_s)
+
+    async def until_open(self, *, within_s: float = 20) -> None:
+        """Until the shard is open, wherever the server has been."""
+
+        async def opened() -> bool:
+            try:
+                return await self.w.store.is_open()
+            except Unavailable:
+                return False
+
+        await self.fleet.until(opened, what="an open shard", within_s=within_s)
+
     async def until_settled(self, *, within_s: float = SETTLE_S) -> None:
         """Until each run is final in the ledger and Redis holds none."""
 
@@ -188,9 +213,12 @@ async def fault_run(
     workers: int = 2,
     recorders: int = 1,
     env: dict[str, str] | None = None,
+    prepared: Callable[[World], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Run]:
-    """Everything is up and settled; nothing is due yet."""
+    """Everything is up and settled; nothing is due yet. prepared: is called once the servers are up, before the processes."""
     async with world({**SETTINGS, **(env or {})}, clock=SystemClock()) as w:
+        if prepared is not None:
+            await prepared(w)
         seen = w.folder / "seen.jsonl"
         run = Run(w, seen)
         for i in range(recorders):

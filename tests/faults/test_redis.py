@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -85,5 +88,43 @@ def test_a_redis_that_lost_its_last_writes_loses_and_overlaps_nothing() -> None:
             redis.start()
             await run.until_settled(within_s=120)
             await run.verdict()
+
+    drive(scenario)
+
+
+@asynccontextmanager
+async def hanging(run: Run) -> AsyncIterator[None]:
+    child = run.w.servers.redis.child if run.w.servers.redis else None
+    assert child is not None
+    child.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        child.send_signal(signal.SIGCONT)
+
+
+@asynccontextmanager
+async def read_only(run: Run) -> AsyncIterator[None]:
+    """A replica of nobody that answers: it takes no writes, as a primary that was demoted."""
+    await run.w.store.client.execute_command("REPLICAOF", "127.0.0.1", 1)
+    yield
+    await run.w.store.client.execute_command("REPLICAOF", "NO", "ONE")
+
+
+@pytest.mark.parametrize("away", [hanging, read_only], ids=["hanging", "read-only"])
+def test_every_process_waits_for_redis_says_so_once_and_goes_on(away: object) -> None:
+    async def scenario() -> None:
+        async with fault_run() as run:
+            await run.put_spread(RUNS, function="steady")
+            await run.until_recorded()
+            await run.until_started(0.3)
+            async with away(run):  # type: ignore[operator]
+                await run.w.clock.sleep(4000)
+            await run.until_settled(within_s=90)
+            await run.verdict()
+            for name in list(run.fleet.processes):
+                waits = run.fleet.log(name).count("waiting:")
+                # A process has up to ten loops, and an outage has a beginning and, with the opening, a second one.
+                assert waits <= 20, f"{name} said it {waits} times:\n{run.fleet.log(name)[-3000:]}"
 
     drive(scenario)

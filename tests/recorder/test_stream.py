@@ -7,7 +7,9 @@ import pytest
 
 from rsched.core.errors import Unavailable
 from rsched.core.packed import Event, PoisonEvent, RunEvent
+from rsched.ledger.positions import Position
 from rsched.recorder.stream import StreamRecorder
+from rsched.runtime.metrics import Metrics
 from tests.ledger.events import T0, run
 
 
@@ -26,11 +28,18 @@ class FakeClock:
 
 class FakeStore:
     def __init__(self, *entries: tuple[str, list[tuple[bytes, bytes]]]) -> None:
-        self.entries, self.trimmed = list(entries), []
+        self.metrics = Metrics()
+        self.entries, self.trimmed, self.last = list(entries), [], "0-0"
 
     async def read_journal(self, positions: dict[str, str], *, block_ms: int, count: int) -> list[Any]:
         entries, self.entries = self.entries, []
         return [(next(iter(positions)), *e) for e in entries]
+
+    async def stream_last(self, stream: str) -> str:
+        return self.last
+
+    async def stream_first(self, stream: str) -> str | None:
+        return None
 
     async def trim(self, stream: str, min_id: str) -> int:
         self.trimmed.append(min_id)
@@ -63,9 +72,18 @@ def entry(entry_id: str, events: int = 1) -> tuple[str, list[tuple[bytes, bytes]
     return entry_id, [pair(run(T0 + i)) for i in range(events)]
 
 
-def recorder_of(store: FakeStore, ledger: FakeLedger, clock: FakeClock, *, batch: int = 10) -> StreamRecorder:
+Gaps = list[tuple[str, str]]
+
+
+def recorder_of(
+    store: FakeStore, ledger: FakeLedger, clock: FakeClock, *, batch: int = 10, gaps: Gaps | None = None
+) -> StreamRecorder:
+    async def gap(stream: str, before: Position, found: Position) -> None:
+        assert gaps is not None, f"a gap from {before} to {found}"
+        gaps.append((str(before), str(found)))
+
     return StreamRecorder(
-        store, ledger, shard="s0", stream="journal", clock=clock, batch=batch, keep_ms=60_000, linger_ms=0
+        store, ledger, shard="s0", stream="journal", clock=clock, batch=batch, keep_ms=60_000, linger_ms=0, gap=gap
     )  # type: ignore[arg-type]
 
 
@@ -97,10 +115,38 @@ def test_after_an_outage_it_goes_on_from_the_ledgers_position() -> None:
     assert ledger.calls == [("0-0", "1-1", 2)]
 
 
-def test_a_gap_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    recorder = recorder_of(FakeStore(entry("1-0"), entry("1-2")), FakeLedger(), FakeClock())
-    asyncio.run(recorder.step(block_ms=0))  # type: ignore[arg-type]
-    assert "entries of the journal are missing" in caplog.text
+@pytest.mark.parametrize(
+    ("at", "entries", "expected"),
+    [
+        ("1-4", ["1-5", "1-6", "2-0"], []),
+        ("1-4", ["2-0"], []),
+        ("0-0", ["1-0"], []),
+        ("1-4", ["1-6"], [("1-4", "1-6")]),
+        ("1-4", ["1-5", "1-7"], [("1-5", "1-7")]),
+        ("1-4", ["2-1"], [("1-4", "2-1")]),
+        ("0-0", ["1-3"], [("0-0", "1-3")]),
+    ],
+)
+def test_a_gap_in_the_numbers_is_told(at: str, entries: list[str], expected: Gaps) -> None:
+    gaps: Gaps = []
+    ledger = FakeLedger()
+    ledger.at = at
+    recorder = recorder_of(FakeStore(*map(entry, entries)), ledger, FakeClock(), gaps=gaps)
+
+    async def main() -> None:
+        while await recorder.step(block_ms=0):
+            pass
+
+    asyncio.run(main())
+    assert gaps == expected
+
+
+def test_entries_that_were_trimmed_before_they_were_recorded_are_told_though_none_follows() -> None:
+    gaps: Gaps = []
+    store, ledger = FakeStore(), FakeLedger()
+    store.last, ledger.at = "3-7", "3-2"
+    asyncio.run(recorder_of(store, ledger, FakeClock(), gaps=gaps).step(block_ms=0))
+    assert gaps == [("3-2", "3-7")]
 
 
 def test_an_unreadable_event_becomes_poison() -> None:

@@ -1,0 +1,52 @@
+"""What the reconciler holds Redis against: the newest the ledger knows about given jobs and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rsched.core.ids import JobId, RunId
+from rsched.core.packed import RunRecord
+from rsched.core.states import JobState
+from rsched.ledger.base import Base
+from rsched.ledger.rebuild import LedgerJob
+from rsched.ledger.stored import RUN_COLUMNS, run_of
+
+
+class KnownJob(NamedTuple):
+    """value: as Redis should have it; of a deleted job its tombstone."""
+
+    version: int
+    state: JobState
+    forgotten: bool
+    value: bytes
+
+    def job(self, job_id: JobId) -> LedgerJob:
+        return LedgerJob(job_id, self.value)
+
+
+class CompareVerbs(Base):
+    async def jobs_known(self, job_ids: Sequence[str]) -> dict[str, KnownJob]:
+        """Of those jobs that the ledger has."""
+        if not job_ids:
+            return {}
+        rows = await self._all(
+            "SELECT job_id, version, state, forgotten, value FROM jobs WHERE job_id = ANY(%s)", (list(job_ids),)
+        )
+        return {
+            j: KnownJob(
+                int(v), JobState(s), bool(f), bytes(b).partition(b"\n")[0] + b"\n" if s == "deleted" else bytes(b)
+            )
+            for j, v, s, f, b in rows
+        }
+
+    async def runs_newest(self, run_ids: Sequence[str]) -> dict[RunId, RunRecord]:
+        """The newest record of those runs that the ledger has."""
+        if not run_ids:
+            return {}
+        rows = await self._all(
+            f"SELECT DISTINCT ON (run_id) {RUN_COLUMNS} FROM runs WHERE run_id = ANY(%s)"
+            " ORDER BY run_id, fence DESC, rev DESC",
+            (list(run_ids),),
+        )
+        return {run.run_id: run.record for run in map(run_of, rows)}

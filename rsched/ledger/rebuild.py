@@ -1,0 +1,137 @@
+"""The pages that a rebuild of a shard goes through: its jobs, those first that are due first, and what jobs have beside them.
+
+The head in jobs.value says when a job is due: expressions over it are indexed (migration open_runs), so that no page has to
+look at jobs that are not asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from rsched.core.ids import JobId
+from rsched.ledger.base import Base
+
+_PAGE_S = 60.0
+# The fields of a head are told apart in its bytes as text; what is no number gives NULL and is found by its id.
+_HEAD = "encode(substring(value FROM 1 FOR 240), 'escape')"
+_KIND, _ARG = f"split_part({_HEAD}, '|', 6)", f"split_part({_HEAD}, '|', 7)"
+_ONCE = f"(CASE WHEN {_ARG} ~ '^[0-9]{{1,16}}$' THEN {_ARG}::bigint END)"
+_EVERY = f"(CASE WHEN {_ARG} ~ '^-?[0-9]{{1,16}},[1-9][0-9]{{0,15}}$' THEN split_part({_ARG}, ',', 2)::bigint END)"
+_PHASE = (
+    f"(CASE WHEN {_ARG} ~ '^-?[0-9]{{1,16}},[1-9][0-9]{{0,15}}$' THEN"
+    f" mod(mod(split_part({_ARG}, ',', 1)::bigint, split_part({_ARG}, ',', 2)::bigint)"
+    f" + split_part({_ARG}, ',', 2)::bigint, split_part({_ARG}, ',', 2)::bigint) END)"
+)
+_ACTIVE = "state = 'active' AND NOT forgotten"
+_SHARD_OF = f"shard = %s AND {_ACTIVE} AND {_KIND}"
+
+# Skips from one value to the next along the index: there are few values and many jobs.
+_DISTINCT = (
+    f"WITH RECURSIVE t AS (SELECT (SELECT min({{x}}) FROM jobs WHERE {_SHARD_OF} = '{{kind}}') AS x UNION ALL"
+    f" SELECT (SELECT min({{x}}) FROM jobs WHERE {_SHARD_OF} = '{{kind}}' AND {{x}} > t.x) FROM t WHERE t.x IS NOT NULL)"
+)
+
+
+class LedgerJob(NamedTuple):
+    """value: as Redis has it; of a deleted job its tombstone."""
+
+    job_id: JobId
+    value: bytes
+
+
+class RebuildVerbs(Base):
+    async def _jobs(self, where: str, params: Sequence[Any], *, order: str, limit: int) -> list[LedgerJob]:
+        query = f"SELECT job_id, value, state = 'deleted' FROM jobs WHERE {where} ORDER BY {order} LIMIT %s"
+        async with self._connection(within_s=_PAGE_S) as c, c.cursor(binary=True) as cursor:
+            await cursor.execute(query.encode(), (*params, limit))
+            rows = await cursor.fetchall()
+        return [LedgerJob(JobId(j), v.partition(b"\n")[0] + b"\n" if deleted else bytes(v)) for j, v, deleted in rows]
+
+    async def jobs_after(self, shard: str, *, after: str, limit: int) -> list[LedgerJob]:
+        """A page of the jobs that Redis should have (deleted ones as tombstones), by id; "" begins."""
+        return await self._jobs(
+            "job_id > %s AND shard = %s AND NOT forgotten", (after, shard), order="job_id", limit=limit
+        )
+
+    async def once_until(self, shard: str, *, until: int, after: tuple[int, str], limit: int) -> list[LedgerJob]:
+        """A page of active one-offs due (ms) up to `until`, after (due, job)."""
+        return await self._jobs(
+            f"{_SHARD_OF} = 'o' AND {_ONCE} <= %s AND ({_ONCE}, job_id) > (%s, %s)",
+            (shard, until, *after),
+            order=f"{_ONCE}, job_id",
+            limit=limit,
+        )
+
+    async def intervals(self, shard: str) -> list[int]:
+        """The lengths (ms) of all intervals that active jobs have."""
+        query = f"{_DISTINCT.format(kind='e', x=_EVERY)} SELECT x FROM t WHERE x IS NOT NULL"
+        return [int(r[0]) for r in await self._all(query, (shard, shard))]
+
+    async def schedules(self, shard: str) -> list[tuple[str, bytes]]:
+        """The schedules (`arg` of their heads) of active jobs that have a calendar, each with the value of one such job."""
+        rows = await self._all(
+            f"{_DISTINCT.format(kind='c', x=_ARG)} SELECT t.x, j.value FROM t CROSS JOIN LATERAL"
+            f" (SELECT value FROM jobs WHERE {_SHARD_OF} = 'c' AND {_ARG} = t.x ORDER BY job_id LIMIT 1) j"
+            " WHERE t.x IS NOT NULL",
+            (shard, shard, shard),
+        )
+        return [(str(arg), bytes(value)) for arg, value in rows]
+
+    async def jobs_of_interval(
+        self, shard: str, *, every: int, phases: tuple[int, int], after: tuple[int, str], limit: int
+    ) -> list[LedgerJob]:
+        """A page of active jobs of this interval whose anchor modulo it is in phases (ms, both included)."""
+        return await self._jobs(
+            f"{_SHARD_OF} = 'e' AND {_EVERY} = %s AND {_PHASE} BETWEEN %s AND %s AND ({_PHASE}, job_id) > (%s, %s)",
+            (shard, every, *phases, *after),
+            order=f"{_PHASE}, job_id",
+            limit=limit,
+        )
+
+    async def jobs_of_schedule(self, shard: str, arg: str, *, after: str, limit: int) -> list[LedgerJob]:
+        """A page of active jobs of this schedule, by id."""
+        return await self._jobs(
+            f"{_SHARD_OF} = 'c' AND {_ARG} = %s AND job_id > %s", (shard, arg, after), order="job_id", limit=limit
+        )
+
+    async def runs_known(self, run_ids: Sequence[str]) -> dict[str, tuple[bool, int]]:
+        """Of those runs that the ledger has: whether they were skipped or withdrawn, and their sv."""
+        rows = await self._all(
+            "SELECT run_id, bool_and(state = 'SKIPPED'), max(sv) FROM runs WHERE run_id = ANY(%s) GROUP BY run_id",
+            (list(run_ids),),
+        )
+        return {r[0]: (bool(r[1]), int(r[2])) for r in rows}
+
+    async def calendars(self, shard: str) -> list[tuple[str, str, int, bytes]]:
+        """All calendars of exclusions: (team, name, version, body)."""
+        rows = await self._all("SELECT team, name, version, body FROM exclusions WHERE shard = %s", (shard,))
+        return [(team, name, int(version), bytes(body)) for team, name, version, body in rows]
+
+    async def open_ranges(self, shard: str) -> list[tuple[str, int, int, int, str, int]]:
+        """Catch-up ranges that are not paid out: (job, start, end, sv, flags, made_at)."""
+        rows = await self._all(
+            "SELECT job_id, start_at, end_at, sv, flags, made_at FROM catchups WHERE shard = %s AND start_at <= end_at",
+            (shard,),
+        )
+        return [(j, int(s), int(e), int(v), f, int(m)) for j, s, e, v, f, m in rows]
+
+    async def payloads_of(self, run_ids: Sequence[str]) -> dict[str, bytes]:
+        """The payloads of those runs that have one of their own."""
+        rows = await self._all("SELECT run_id, payload FROM payloads WHERE run_id = ANY(%s)", (list(run_ids),))
+        return {run: bytes(payload) for run, payload in rows}
+
+    async def count_jobs(self, shard: str) -> int:
+        """How many jobs Redis should have; an estimate, of all shards together, where they are very many."""
+        about = await self._one("SELECT reltuples::bigint FROM pg_class WHERE oid = 'jobs'::regclass", ())
+        if about is not None and about[0] > 200_000:
+            return int(about[0])
+        row = await self._one("SELECT count(*) FROM jobs WHERE shard = %s AND NOT forgotten", (shard,))
+        return int(row[0]) if row else 0
+
+
+def entries_of(body: bytes) -> list[str]:
+    """What a stored calendar holds; none where it was deleted."""
+    return msgspec.msgpack.decode(body, type=list[str]) if body else []

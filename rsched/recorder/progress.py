@@ -1,0 +1,27 @@
+"""Tells in Redis how far a rebuild is, so that anybody can watch it and the next recorder knows whether to go on with it."""
+
+from __future__ import annotations
+
+from rsched.recorder.rebuild import Rebuild
+from rsched.runtime.log import get_logger
+from rsched.store.store import Store
+
+_log = get_logger("rsched.recorder")
+
+
+class Progress:
+    def __init__(self, store: Store, rebuild: Rebuild) -> None:
+        self._store, self._rebuild = store, rebuild
+
+    async def step(self) -> bool:
+        """One page of the rebuild; False when all is back. Unavailable."""
+        if self._rebuild.done:
+            return False
+        more = await self._rebuild.step()
+        known = await self._store.repair()
+        if known is not None:
+            done = known.jobs_total if not more else min(self._rebuild.seen, known.jobs_total)
+            await self._store.set_repair(known._replace(phase="jobs" if more else "done", jobs_done=done))
+        if not more:
+            _log.warning("all definitions are back", extra={"fields": {"jobs": self._rebuild.seen}})
+        return more

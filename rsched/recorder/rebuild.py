@@ -1,0 +1,152 @@
+"""Writes a shard's definitions back from the ledger: what is due soonest before the shard opens, the rest while it works."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+import anyio
+
+from rsched.core.errors import RschedError, Unavailable
+from rsched.ledger import Ledger
+from rsched.ledger.rebuild import LedgerJob, entries_of
+from rsched.recorder.due import CLAIMED_AHEAD_MS, DueTimes, Item
+from rsched.runtime import faults
+from rsched.runtime.log import get_logger
+from rsched.store.store import Store
+
+_log = get_logger("rsched.recorder")
+# What is due by then is back before the first claim.
+SOON_MS = 10_000
+_NEXT_MS = 600_000
+_PAGE = 2000
+# Of one script: about 3 ms of Redis, which claims wait for.
+_CHUNK = 200
+# Past every job id.
+_LAST = "k"
+
+
+class Rebuild:
+    """step() restores a page; the version that Redis has decides, so that a page too many changes nothing."""
+
+    def __init__(self, store: Store, ledger: Ledger, *, shard: str) -> None:
+        self._store, self._ledger, self._shard = store, ledger, shard
+        self._dues: DueTimes | None = None
+        self._now = 0
+        self._sooner: AsyncIterator[list[LedgerJob]] | None = None
+        self._after = ""
+        self._ahead: list[Item] = []
+        self.done = False
+        self.restored = self.seen = 0
+
+    async def soon(self) -> int:
+        """Restores what is due within seconds; how many. Unavailable."""
+        dues = await self._prepared()
+        async for page in self._soonest(dues, since=None, until=self._now + SOON_MS):
+            await self._restore(await dues.of(page))
+            faults.point("opening.in_jobs")
+        return self.restored
+
+    async def step(self) -> bool:
+        """Restores a page of the others and reads the next meanwhile; False when all are back. Unavailable."""
+        if self.done:
+            return False
+        ahead: list[Item] = []
+        failed: Unavailable | None = None
+
+        async def read() -> None:
+            ahead.extend(await self._read())
+
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(read)
+                await self._restore(self._ahead)
+        except* Unavailable as errors:
+            failed = next(e for e in _flat(errors) if isinstance(e, Unavailable))
+        if failed is not None:
+            # Pages that were read and not written come again.
+            self._sooner, self._after, self._ahead = None, "", []
+            raise failed
+        faults.point("opening.in_later_jobs")
+        self._ahead = ahead
+        self.done = not ahead
+        return not self.done
+
+    async def _read(self) -> list[Item]:
+        """Items of the next page, none at the end."""
+        dues = await self._prepared()
+        if not self._after:
+            if self._sooner is None:
+                self._sooner = self._soonest(dues, since=self._now + SOON_MS, until=self._now + _NEXT_MS)
+            async for page in self._sooner:
+                if items := await dues.of(page):
+                    return items
+        while page := await self._ledger.jobs_after(self._shard, after=self._after, limit=_PAGE):
+            self._after = page[-1].job_id
+            if items := await dues.of(page):
+                return items
+        return []
+
+    async def _restore(self, items: Sequence[Item]) -> None:
+        for i in range(0, len(items), _CHUNK):
+            self.restored += await self._store.restore_jobs(items[i : i + _CHUNK])
+        self.seen += len(items)
+
+    async def _prepared(self) -> DueTimes:
+        if self._dues is None:
+            self._now = await self._store.time()
+            calendars: dict[str, dict[str, list[str]]] = {}
+            for team, name, _, body in await self._ledger.calendars(self._shard):
+                calendars.setdefault(team, {})[name] = entries_of(body)
+            marks = await self._ledger.watermarks(self._shard)
+            self._dues = DueTimes(self._ledger, marks=marks, calendars=calendars, now=self._now)
+        return self._dues
+
+    async def _soonest(self, dues: DueTimes, *, since: int | None, until: int) -> AsyncIterator[list[LedgerJob]]:
+        """Pages of active jobs that are due after since (None: however long ago) and up to until."""
+        once = (0, "") if since is None else (since, _LAST)
+        while page := await self._ledger.once_until(self._shard, until=until, after=once, limit=_PAGE):
+            yield page
+            once = int(page[-1].value.split(b"|", 7)[6]), page[-1].job_id
+        # What came due while the shard was closed, too; longer ago it is for the misfire policy, and can wait.
+        begins = self._now - CLAIMED_AHEAD_MS if since is None else since
+        for arg in await self._schedules_due(dues, begins=begins, until=until):
+            after = ""
+            while page := await self._ledger.jobs_of_schedule(self._shard, arg, after=after, limit=_PAGE):
+                yield page
+                after = page[-1].job_id
+        for every in await self._ledger.intervals(self._shard):
+            for phases in _phases(begins, until, every=every):
+                key = (-1, "")
+                while page := await self._ledger.jobs_of_interval(
+                    self._shard, every=every, phases=phases, after=key, limit=_PAGE
+                ):
+                    yield page
+                    key = _phase_of(page[-1]), page[-1].job_id
+
+    async def _schedules_due(self, dues: DueTimes, *, begins: int, until: int) -> list[str]:
+        found = []
+        for arg, value in await self._ledger.schedules(self._shard):
+            try:
+                due = dues.nexts(arg, value).after(begins)
+            except (RschedError, ValueError, KeyError, ArithmeticError):
+                continue  # its jobs come with the rest, and are parked there
+            if due is not None and due <= until:
+                found.append((due, arg))
+        return [arg for _, arg in sorted(found)]
+
+
+def _phases(begins: int, until: int, *, every: int) -> list[tuple[int, int]]:
+    """The remainders by `every` of the instants after begins up to until, as ranges."""
+    if until - begins >= every:
+        return [(0, every - 1)]
+    first, last = (begins + 1) % every, until % every
+    return [(first, last)] if first <= last else [(first, every - 1), (0, last)]
+
+
+def _phase_of(job: LedgerJob) -> int:
+    anchor, _, every = job.value.split(b"|", 7)[6].partition(b",")
+    return int(anchor) % int(every)
+
+
+def _flat(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    return [e for one in group.exceptions for e in (_flat(one) if isinstance(one, BaseExceptionGroup) else [one])]

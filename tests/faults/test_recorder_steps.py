@@ -1,0 +1,117 @@
+"""The recorder killed between any two of its steps, under load, and started again: one deployment for each group of points."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+
+import pytest
+
+from rsched.runtime import faults
+from tests.faults.harness import Run, drive, fault_run
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+
+# Of each point.
+RUNS = int(os.environ.get("FAULTS_RUNS", "100"))
+# So that what is recorded is trimmed, and what ended is forgotten, while a test waits.
+ENV = {
+    "RSCHED_RECORDER_KEEP_MS": "300",
+    "RSCHED_RECORDER_BLOCK_MS": "200",
+    "RSCHED_RECORDER_FORGET_AFTER_S": "0.5",
+}
+
+
+async def die_at(run: Run, point: str, *, passing: int = 1) -> None:
+    """A recorder in place of the present one comes as far as the point."""
+    name = f"recorder-{point}"
+    run.fleet.start(name, env={"RSCHED_FAULTS": f"{point}:{passing}"})
+    process = run.fleet.processes.pop(name)
+
+    async def dead() -> bool:
+        return process.poll() is not None
+
+    try:
+        await run.fleet.until(dead, what=f"the end at {point}", within_s=30)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    assert process.returncode == -signal.SIGKILL, f"{point}: {run.fleet.log(name)[-2000:]}"
+
+
+@pytest.mark.parametrize(
+    ("points", "passing"), [(faults.RECORDER, 2), (faults.HOUSEKEEPING, 1)], ids=["recorder", "housekeeping"]
+)
+def test_a_recorder_that_dies_between_any_two_steps_loses_and_doubles_nothing(
+    points: Sequence[str], passing: int
+) -> None:
+    async def scenario() -> None:
+        async with fault_run(env=ENV, workers=1) as run:
+            run.kill("recorder-1")
+            for point in points:
+                await run.put_spread(RUNS, lead_ms=300, spread_ms=1500)
+                await die_at(run, point, passing=passing)
+            run.fleet.start("recorder-2")
+            await run.until_settled()
+            verdict = await run.verdict()
+            assert verdict.repeated == 0
+
+    drive(scenario)
+
+
+async def lose_everything(run: Run) -> None:
+    """FLUSHALL, once all that is owed is recorded."""
+    await run.until_recorded()
+    await run.w.store.client.flushall()
+
+
+async def until_restored(run: Run) -> None:
+    async def restored() -> bool:
+        found = await run.w.store.repair()
+        return found is not None and found.phase == "done" and await run.w.store.is_open()
+
+    await run.fleet.until(restored, what="all definitions back", within_s=30)
+
+
+def test_a_recorder_that_dies_in_an_opening_is_followed_by_one_that_opens() -> None:
+    async def scenario() -> None:
+        async with fault_run(env=ENV, workers=1) as run:
+            for number, point in enumerate(faults.OPENING):
+                # What is due by and by is to be restored later than what is due now.
+                await run.put_spread(RUNS, lead_ms=800, spread_ms=1500)
+                await run.put_spread(RUNS // 4, lead_ms=20_000 + 1000 * number, spread_ms=500)
+                await lose_everything(run)
+                for name in [n for n in run.fleet.processes if n.startswith("recorder")]:
+                    run.kill(name)
+                await die_at(run, point)
+                run.fleet.start(f"recorder-after-{point}")
+                await until_restored(run)
+            await run.until_settled(within_s=90)
+            await run.verdict()
+
+    drive(scenario)
+
+
+def test_a_recorder_that_dies_on_the_ladder_leaves_it_to_the_next_who_measures() -> None:
+    async def scenario() -> None:
+        # No scheduler yet: it would measure, too.
+        async with fault_run(env={**ENV, "RSCHED_SCHEDULER_OWNERSHIP": "false"}, schedulers=0, workers=1) as run:
+            await run.put_spread(RUNS, lead_ms=8000, spread_ms=500)
+            await run.until_recorded()
+            run.kill("recorder-1")
+            client = run.w.store.client
+            for point, part in zip(faults.LADDER, (0.75, 0.9), strict=True):
+                used, _ = await run.w.store.memory()
+                await client.config_set("maxmemory", int(used / part))
+                await die_at(run, point)
+            assert await run.w.store.ladder() == 2
+            await client.config_set("maxmemory", "1gb")
+            run.fleet.start("scheduler-1")
+            run.fleet.start("recorder-2")
+            await run.until_settled()
+            await run.verdict()
+            assert await run.w.store.ladder() == 0
+
+    drive(scenario)
