@@ -14,9 +14,27 @@ from rsched.core.errors import RschedError
 from rsched.core.settings import ApiSettings
 from rsched.ledger import Ledger, Waiter
 from rsched.runtime.clock import Clock
+from rsched.runtime.metrics import Metrics
 from rsched.store.store import Store
-from rsched_api import health, jobs, lists, metrics, openapi, preview, problems, runs
-from rsched_api.deps import SHARD, Deps
+from rsched_api import (
+    backfill,
+    batch,
+    bulk,
+    control,
+    exclusions,
+    forecast,
+    health,
+    jobs,
+    lists,
+    metrics,
+    openapi,
+    preview,
+    problems,
+    runs,
+    trigger,
+)
+from rsched_api.ack import Acknowledge
+from rsched_api.deps import SHARD, Deps, look_up
 from rsched_api.requests import RawPath
 
 # What a request may take beside its wait for the record: look-ups, with one timeout of a server's connection in them.
@@ -25,16 +43,27 @@ SLACK_S = 10.0
 ROUTES = (
     Route("/v1/jobs", jobs.post_job, methods=["POST"]),
     Route("/v1/jobs", lists.list_jobs, methods=["GET"]),
+    Route("/v1/jobs:batch", batch.post_jobs, methods=["POST"]),
     Route("/v1/jobs/{ref}", jobs.get_job, methods=["GET"]),
     Route("/v1/jobs/{ref}", jobs.put_job, methods=["PUT"]),
     Route("/v1/jobs/{ref}", jobs.delete_job, methods=["DELETE"]),
-    Route("/v1/jobs/{ref}/pause", jobs.pause_job, methods=["POST"]),
-    Route("/v1/jobs/{ref}/resume", jobs.resume_job, methods=["POST"]),
-    Route("/v1/jobs/{ref}/trigger", runs.trigger_job, methods=["POST"]),
+    Route("/v1/jobs:pause", bulk.pause_jobs, methods=["POST"]),
+    Route("/v1/jobs:resume", bulk.resume_jobs, methods=["POST"]),
+    Route("/v1/jobs:delete", bulk.delete_jobs, methods=["POST"]),
+    Route("/v1/jobs/{ref}/pause", control.pause_job, methods=["POST"]),
+    Route("/v1/jobs/{ref}/resume", control.resume_job, methods=["POST"]),
+    Route("/v1/jobs/{ref}/trigger", trigger.trigger_job, methods=["POST"]),
+    Route("/v1/jobs/{ref}/backfill", backfill.backfill_job, methods=["POST"]),
+    Route("/v1/jobs/{ref}/skips", jobs.list_skips, methods=["GET"]),
     Route("/v1/jobs/{ref}/runs", runs.list_runs, methods=["GET"]),
     Route("/v1/runs/{run}", runs.get_run, methods=["GET"]),
     Route("/v1/runs/{run}/cancel", runs.cancel_run, methods=["POST"]),
     Route("/v1/dead-letters", runs.list_dead_letters, methods=["GET"]),
+    Route("/v1/teams/{team}/calendars", exclusions.list_calendars, methods=["GET"]),
+    Route("/v1/teams/{team}/calendars/{name}", exclusions.get_calendar, methods=["GET"]),
+    Route("/v1/teams/{team}/calendars/{name}", exclusions.put_calendar, methods=["PUT"]),
+    Route("/v1/teams/{team}/calendars/{name}", exclusions.delete_calendar, methods=["DELETE"]),
+    Route("/v1/forecast", forecast.forecast, methods=["GET"]),
     Route("/v1/schedules:preview", preview.preview, methods=["POST"]),
     Route("/healthz", health.healthz, methods=["GET"]),
     Route("/readyz", health.readyz, methods=["GET"]),
@@ -60,14 +89,22 @@ def create_app(
             if shard is None:
                 shard = Store.open(settings.redis_url, prefix=settings.prefix, shard=SHARD, clock=clock)
                 stack.push_async_callback(shard.aclose)
+                shard.metrics = counted
             if reader is None:
                 reader = await stack.enter_async_context(Ledger(settings.database_url, clock=clock))
             if listener is None:
                 listener = await stack.enter_async_context(Waiter(settings.database_url, clock=clock))
-            app.state.deps = Deps(settings=settings, clock=clock, store=shard, ledger=reader, waiter=listener)
+            app.state.deps = Deps(
+                settings=settings,
+                clock=clock,
+                store=shard,
+                ledger=reader,
+                waiter=listener,
+                look_up=look_up(reader),
+            )
             yield
 
-    counted = metrics.Metrics()
+    counted = Metrics("api")
     app = Starlette(
         routes=list(ROUTES),
         lifespan=lifespan,
@@ -75,6 +112,7 @@ def create_app(
             Middleware(RawPath),
             Middleware(metrics.CountRequests, metrics=counted, clock=clock),
             Middleware(problems.Deadline, seconds=settings.ack_timeout_s + SLACK_S),
+            Middleware(Acknowledge),
         ],
         exception_handlers={
             RschedError: problems.on_rsched_error,

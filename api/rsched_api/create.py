@@ -9,10 +9,12 @@ from rsched.core.errors import Conflict, FieldError, Invalid, Unavailable
 from rsched.core.ids import JobId, derive_job_id
 from rsched.core.model import JobSpec
 from rsched.core.packed import JobRecord
+from rsched.core.schedule import Resolved, Schedule
 from rsched.core.states import JobState
 from rsched.store.jobs import PutItem
 from rsched_api import records
 from rsched_api.deps import Deps, recorded, version_recorded, write
+from rsched_api.exclusions import calendars_of
 
 _TRIES = 8
 
@@ -45,13 +47,54 @@ class NameTaken(Conflict):
         self.job_id = job_id
 
 
+class Plan(NamedTuple):
+    """A job that is to be made, and what to put for it."""
+
+    job_id: JobId
+    record: JobRecord
+    due: int
+
+    @property
+    def item(self) -> PutItem:
+        return PutItem(self.job_id, 0, self.due, self.record.pack())
+
+
+def plan(
+    spec: JobSpec,
+    resolved: Resolved,
+    schedule: Schedule,
+    *,
+    handle: str,
+    incarnation: int,
+    key: str | None,
+    request_hash: str,
+    now: int,
+) -> Plan:
+    """The job as of now. Invalid, TooLarge."""
+    definition = records.definition_of(
+        spec,
+        resolved,
+        incarnation=incarnation,
+        created_at=now,
+        updated_at=now,
+        key=None if key is None else key_handle(key),
+        request_hash=request_hash,
+    )
+    record = records.record_of(definition, schedule, state=JobState.ACTIVE, version=1, sv=1, sv_at=now)
+    return Plan(derive_job_id(spec.team, handle, incarnation), record, records.first_due(schedule, now))
+
+
+def full() -> Unavailable:
+    return Unavailable("Redis is too full for new jobs until the recorder catches up; try again, or raise maxmemory")
+
+
 async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
-    """The job, recorded. Conflict where the name is taken, Invalid where the key was used for another request."""
+    """The job, acknowledged. Conflict where the name is taken, Invalid where the key was used for another request."""
     request_hash = records.body_hash(spec)
     handle = handle_of(spec.name, key)
     incarnation = 1
     if spec.name is not None or key is not None:
-        last = await deps.ledger.last_incarnation(spec.team, handle)
+        last = await deps.look_up((spec.team, handle))
         if last is not None:
             incarnation = last.definition.incarnation + (1 if last.deleted else 0)
             if not last.deleted:
@@ -59,44 +102,44 @@ async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
                 if in_redis is None:
                     # Completed and forgotten by Redis; a put would bring it to life again.
                     record = JobRecord(last.head, last.definition)
-                    return _repeat(spec, key, request_hash, Made(last.job_id, record, created=True))
+                    return repeat(spec, key, request_hash, Made(last.job_id, record, created=True))
     for _ in range(_TRIES):
-        job_id = derive_job_id(spec.team, handle, incarnation)
+        calendars = await calendars_of(deps, spec)
         now = deps.store.now_ms()
-        resolved, schedule = records.resolve(spec, now)
-        definition = records.definition_of(
+        planned = plan(
             spec,
-            resolved,
+            *records.resolve(spec, now, calendars),
+            handle=handle,
             incarnation=incarnation,
-            created_at=now,
-            updated_at=now,
-            key=None if key is None else key_handle(key),
+            key=key,
             request_hash=request_hash,
+            now=now,
         )
-        record = records.record_of(definition, schedule, state=JobState.ACTIVE, version=1, sv=1, sv_at=now)
-        item = PutItem(job_id, 0, records.first_due(schedule, now), record.pack())
-        reply = await write(deps.store.put([item], atomic=True), job_id=job_id)
+        job_id = planned.job_id
+        reply = await write(deps.store.put([planned.item], atomic=True), job_id=job_id)
         tag = reply.tags[0]
         if tag == "ok" and reply.journal_id is not None:
             await recorded(deps, reply.journal_id, job_id=job_id)
-            return Made(job_id, record, created=True)
+            return Made(job_id, planned.record, created=True)
         if tag == "deleted":
             incarnation += 1
+        elif tag == "full":
+            raise full()
         elif tag == "exists":
             present = await deps.store.get_job(job_id)
             if isinstance(present, JobRecord):
-                made = _repeat(spec, key, request_hash, Made(job_id, present, created=True))
+                made = repeat(spec, key, request_hash, Made(job_id, present, created=True))
                 await version_recorded(deps, job_id, 1)
                 return made
             forgotten = await deps.ledger.job(job_id)
             if forgotten is not None and not forgotten.deleted:
                 record = JobRecord(forgotten.head, forgotten.definition)
-                return _repeat(spec, key, request_hash, Made(job_id, record, created=True))
+                return repeat(spec, key, request_hash, Made(job_id, record, created=True))
     raise Unavailable("the name is being created and deleted at once; try again")
 
 
-def _repeat(spec: JobSpec, key: str | None, request_hash: str, made: Made) -> Made:
-    """The job that is there, if this request is a repeat of the one that made it."""
+def repeat(spec: JobSpec, key: str | None, request_hash: str, made: Made) -> Made:
+    """The job that is there, if this request is a repeat of the one that made it. Conflict, NameTaken, Invalid."""
     there = made.record.definition
     if (there.team, there.name) != (spec.team, spec.name):
         raise Conflict("another job has this id already; choose another name or key")

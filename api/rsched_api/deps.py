@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from starlette.requests import Request
 
 from rsched.core.errors import DurabilityUnknown, ShardClosed, Unavailable
 from rsched.core.ids import JobId, RunId
+from rsched.core.model import Ack
 from rsched.core.settings import ApiSettings
-from rsched.ledger import Ledger, Waiter
+from rsched.ledger import Ledger, StoredJob, Waiter
+from rsched.ledger.positions import START, parse_position
 from rsched.runtime.clock import Clock
 from rsched.store.store import Store
+from rsched_api.ack import ack_of
+from rsched_api.together import Together
 
 SHARD = "s0"
 _POLL_MS = 20.0
+# Creates of one moment look their names up in one query.
+_LOOK_UPS = 500
 T = TypeVar("T")
+LookUp = Together[tuple[str, str], StoredJob | None]
+
+
+def look_up(ledger: Ledger) -> LookUp:
+    """Of a (team, handle): the newest job, deleted or not, as ledger.last_incarnation has it."""
+
+    async def call(owners: Sequence[tuple[str, str]]) -> list[StoredJob | None]:
+        found = await ledger.last_incarnations(owners)
+        return [found.get(owner) for owner in owners]
+
+    return Together(call, most=_LOOK_UPS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deps:
+    """ack: where a change has to be before its request is answered."""
+
     settings: ApiSettings
     clock: Clock
     store: Store
     ledger: Ledger
     waiter: Waiter
+    look_up: LookUp
+    ack: Ack = "postgres"
 
 
 def deps_of(request: Request) -> Deps:
     deps: Deps = request.app.state.deps
-    return deps
+    ack = ack_of(request)
+    return deps if ack == deps.ack else replace(deps, ack=ack)
 
 
 async def write(call: Awaitable[T], *, job_id: JobId | None = None, run_id: RunId | None = None) -> T:
@@ -45,7 +67,9 @@ async def write(call: Awaitable[T], *, job_id: JobId | None = None, run_id: RunI
 
 
 async def recorded(deps: Deps, journal_id: str, *, job_id: JobId | None = None, run_id: RunId | None = None) -> None:
-    """Returns once the journal entry is in Postgres. DurabilityUnknown after ack_timeout_s."""
+    """Returns once the journal entry is in Postgres; at once with ack=redis. DurabilityUnknown after ack_timeout_s."""
+    if deps.ack == "redis":
+        return
     timeout = deps.settings.ack_timeout_s
     try:
         if await deps.waiter.wait_recorded(SHARD, "definitions", journal_id, timeout):
@@ -61,9 +85,13 @@ async def settled(
     *,
     job_id: JobId | None = None,
     run_id: RunId | None = None,
+    timeout_s: float | None = None,
 ) -> T:
-    """What `look` finds in the ledger, as soon as it finds it: for repeats, whose own entry is an earlier one."""
-    deadline = deps.clock.boot_ms() + deps.settings.ack_timeout_s * 1000
+    """What `look` finds in the ledger, as soon as it finds it: for repeats, whose own entry is an earlier one.
+
+    DurabilityUnknown after timeout_s, by default ack_timeout_s.
+    """
+    deadline = deps.clock.boot_ms() + (deps.settings.ack_timeout_s if timeout_s is None else timeout_s) * 1000
     while True:
         try:
             found = await look()
@@ -76,8 +104,21 @@ async def settled(
         await deps.clock.sleep(_POLL_MS)
 
 
+async def caught_up(deps: Deps, *, run_id: RunId | None = None, timeout_s: float | None = None) -> None:
+    """Returns once all that was changed before this call is in the ledger. DurabilityUnknown after timeout_s, by default
+    ack_timeout_s.
+    """
+    last = await deps.store.stream_last("definitions")
+    if parse_position(last) > START:
+        timeout = deps.settings.ack_timeout_s if timeout_s is None else timeout_s
+        if not await deps.waiter.wait_recorded(SHARD, "definitions", last, timeout):
+            raise _unknown("the record of it was not seen in time", None, run_id)
+
+
 async def version_recorded(deps: Deps, job_id: JobId, version: int) -> None:
-    """Returns once the ledger has this version of the job, or a later one."""
+    """Returns once the ledger has this version of the job, or a later one; at once with ack=redis."""
+    if deps.ack == "redis":
+        return
 
     async def look() -> bool | None:
         found = await deps.ledger.job(job_id)

@@ -6,7 +6,7 @@ import msgspec
 from starlette.requests import Request
 
 from rsched.core.errors import Conflict, NotFound, RschedError, Unavailable, invalid
-from rsched.core.ids import JobId, is_job_id
+from rsched.core.ids import JobId, derive_job_id, is_job_id
 from rsched.core.packed import JobHead, JobRecord
 from rsched.core.states import JobState
 from rsched.core.validate import check_name, check_slug, decode
@@ -16,6 +16,8 @@ from rsched_api.deps import Deps, version_recorded
 from rsched_api.requests import part, query
 
 DEFAULT_TEAM = "default"
+# So often a name may have been deleted and made again since the ledger saw it.
+_AHEAD = 8
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -54,32 +56,69 @@ def not_found(ref: Reference) -> NotFound:
 
 
 async def stored(deps: Deps, ref: Reference) -> StoredJob:
-    """The job as the ledger has it. NotFound."""
+    """The job after its last change, be it recorded yet or not: whoever made the change sees it. NotFound."""
+    found: StoredJob | None = None
     if ref.job_id is not None:
-        found = await deps.ledger.job(ref.job_id)
-    elif ref.name is None or any(True for _ in check_name(ref.name)):
-        found = None
-    else:
-        found = await deps.ledger.last_incarnation(ref.team or DEFAULT_TEAM, handle_of(ref.name, None))
+        found = _newer(ref.job_id, await deps.ledger.job(ref.job_id), await _in_redis(deps, ref.job_id))
+    elif ref.name is not None and not any(True for _ in check_name(ref.name)):
+        found = await _named(deps, ref.team or DEFAULT_TEAM, ref.name)
     if found is None or found.deleted:
         raise not_found(ref)
     return found
 
 
+async def _named(deps: Deps, team: str, name: str) -> StoredJob | None:
+    """The last job of the name: the one that the ledger knows, or a later one that is not recorded yet."""
+    handle = handle_of(name, None)
+    last = await deps.ledger.last_incarnation(team, handle)
+    incarnation = 1 if last is None else last.definition.incarnation
+    for _ in range(_AHEAD):
+        job = derive_job_id(team, handle, incarnation)
+        recorded = last if last is not None and last.job_id == job else None
+        there = await _in_redis(deps, job)
+        if recorded is None and there is None:
+            return None
+        newest = _newer(job, recorded, there)
+        if newest is not None and not newest.deleted:
+            return newest if newest.definition.name == name else None
+        incarnation += 1
+    return None
+
+
+async def _in_redis(deps: Deps, job: JobId) -> JobRecord | JobHead | None:
+    """None, too, where Redis is away or has something that cannot be read: then what is recorded is shown."""
+    try:
+        return await deps.store.get_job(job)
+    except (Unavailable, ValueError, KeyError):
+        return None
+
+
+def _newer(job: JobId, recorded: StoredJob | None, there: JobRecord | JobHead | None) -> StoredJob | None:
+    """The later of what the ledger and Redis have of one job; None for a deleted one of which there is no definition."""
+    if there is None:
+        return recorded
+    head = there.head if isinstance(there, JobRecord) else there
+    if recorded is not None and (head.version, head.state.rank) <= (recorded.head.version, recorded.head.state.rank):
+        return recorded
+    if isinstance(there, JobRecord):
+        return StoredJob(job, there.head, there.definition, deleted=False)
+    return None if recorded is None else recorded._replace(deleted=True)
+
+
 async def job_id(deps: Deps, ref: Reference) -> JobId:
-    """The id alone; an id in the path is taken as it is, so that a job which was just made is found."""
+    """The id alone; an id in the path is taken as it is."""
     return ref.job_id if ref.job_id is not None else (await stored(deps, ref)).job_id
 
 
 async def absent(deps: Deps, job: JobId) -> RschedError:
     """Why Redis does not have a job: never there, deleted, completed and forgotten, or not restored yet."""
-    found = await deps.ledger.job(job)
-    if found is None or found.deleted:
-        return NotFound(f"there is no job {job}")
     tombstone = await deps.store.get_job(job)
     if isinstance(tombstone, JobHead):
         # Deleted a moment ago: 404 settles a repeated DELETE only once the deletion is recorded.
         await version_recorded(deps, job, tombstone.version)
+        return NotFound(f"there is no job {job}")
+    found = await deps.ledger.job(job)
+    if found is None or found.deleted:
         return NotFound(f"there is no job {job}")
     if found.head.state is JobState.COMPLETED:
         return completed(job)

@@ -1,4 +1,4 @@
-"""Handlers of jobs: create, read, replace, delete, pause, resume."""
+"""Handlers of jobs: create, read, replace, delete, and what they skipped."""
 
 from __future__ import annotations
 
@@ -6,29 +6,21 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rsched.core import schedule as schedules
-from rsched.core.errors import (
-    Conflict,
-    FieldError,
-    NotFound,
-    RschedError,
-    Unavailable,
-    VersionConflict,
-    invalid,
-)
+from rsched.core.errors import NotFound, Unavailable, VersionConflict, invalid
 from rsched.core.ids import JobId
-from rsched.core.misfire import Settled, settle_resumed
-from rsched.core.model import JobSpec, MisfirePolicy
+from rsched.core.model import JobSpec
 from rsched.core.packed import JobRecord
 from rsched.core.states import JobState
 from rsched.core.validate import check_name, parse_job
 from rsched.store.jobs import PutItem, VerbReply
 from rsched_api import find
-from rsched_api.create import Made, NameTaken, create
-from rsched_api.deps import Deps, deps_of, recorded, version_recorded, write
+from rsched_api.control import verb_recorded, version_conflict
+from rsched_api.create import Made, NameTaken, create, full
+from rsched_api.deps import Deps, deps_of, write
+from rsched_api.exclusions import calendars_of, calendars_of_all
 from rsched_api.replace import replace
-from rsched_api.requests import body, idempotency_key, if_match, query
-from rsched_api.views import job_response
+from rsched_api.requests import body, idempotency_key, if_match, limit, query
+from rsched_api.views import job_response, job_view, page, respond, skip_view
 
 _TRIES = 20
 
@@ -38,13 +30,21 @@ async def post_job(request: Request) -> Response:
     query(request)
     key = idempotency_key(request)
     made = await create(deps, parse_job(await body(request)), key)
-    return job_response(made.job_id, made.record, now=deps.store.now_ms(), status=201)
+    return await _made(deps, made, status=201)
+
+
+async def _made(deps: Deps, made: Made, *, status: int) -> Response:
+    calendars = await calendars_of(deps, made.record.definition)
+    return job_response(made.job_id, made.record, now=deps.store.now_ms(), status=status, calendars=calendars)
 
 
 async def get_job(request: Request) -> Response:
     deps = deps_of(request)
     found = await find.stored(deps, find.reference(request))
-    return job_response(found.job_id, JobRecord(found.head, found.definition), now=deps.store.now_ms())
+    (calendars,) = await calendars_of_all(deps, [found.definition])
+    view = job_view(found.job_id, JobRecord(found.head, found.definition), deps.store.now_ms(), calendars)
+    view = msgspec.structs.replace(view, skipped=await deps.ledger.skipped(found.job_id) or msgspec.UNSET)
+    return respond(view, headers={"ETag": f'"{found.head.version}"'})
 
 
 async def put_job(request: Request) -> Response:
@@ -74,7 +74,7 @@ async def put_job(request: Request) -> Response:
         _same("name", owner.name, name)
     spec = msgspec.structs.replace(spec, name=name, team=team)
     made = await _put(deps, job_id, spec, version=version)
-    return job_response(made.job_id, made.record, now=deps.store.now_ms(), status=201 if made.created else 200)
+    return await _made(deps, made, status=201 if made.created else 200)
 
 
 async def _put(deps: Deps, job_id: JobId | None, spec: JobSpec, *, version: int | None) -> Made:
@@ -104,16 +104,21 @@ async def delete_job(request: Request) -> Response:
     deps = deps_of(request)
     job_id = await find.job_id(deps, find.reference(request))
     version = if_match(request)
-    reply = await write(deps.store.remove(job_id, expect=version or 0), job_id=job_id)
-    if reply.tag == "missing":
-        return await _delete_forgotten(deps, job_id, version)
-    if reply.tag == "conflict":
-        raise await _version_conflict(deps, job_id)
-    await _recorded(deps, job_id, reply)
+    await verb_recorded(deps, job_id, await remove_one(deps, job_id, version))
     return Response(status_code=204)
 
 
-async def _delete_forgotten(deps: Deps, job_id: JobId, version: int | None) -> Response:
+async def remove_one(deps: Deps, job_id: JobId, version: int | None = None) -> VerbReply:
+    """Always ok. NotFound, VersionConflict."""
+    reply = await write(deps.store.remove(job_id, expect=version or 0), job_id=job_id)
+    if reply.tag == "missing":
+        return await _remove_forgotten(deps, job_id, version)
+    if reply.tag == "conflict":
+        raise await version_conflict(deps, job_id)
+    return reply
+
+
+async def _remove_forgotten(deps: Deps, job_id: JobId, version: int | None) -> VerbReply:
     """Deletes a completed job that Redis has forgotten: put back as it was, it can leave its tombstone."""
     stored = await deps.ledger.job(job_id)
     if stored is None or stored.deleted or stored.head.state is not JobState.COMPLETED:
@@ -121,72 +126,23 @@ async def _delete_forgotten(deps: Deps, job_id: JobId, version: int | None) -> R
     if version is not None and version != stored.head.version:
         raise VersionConflict(f"the job has version {stored.head.version} now; read it again and send its ETag")
     back = JobRecord(stored.head._replace(version=stored.head.version + 1), stored.definition)
-    await write(deps.store.put([PutItem(job_id, 0, None, back.pack())], atomic=True), job_id=job_id)
+    put = await write(deps.store.put([PutItem(job_id, 0, None, back.pack())], atomic=True), job_id=job_id)
+    if put.tags == ["full"]:
+        raise full()
     reply = await write(deps.store.remove(job_id), job_id=job_id)
     if reply.tag == "missing":
         raise NotFound(f"there is no job {job_id}")
-    await _recorded(deps, job_id, reply)
-    return Response(status_code=204)
+    return reply
 
 
-async def pause_job(request: Request) -> Response:
+async def list_skips(request: Request) -> Response:
+    """Occurrences that made no run, the latest first; of a deleted job, too, by its id."""
     deps = deps_of(request)
-    job_id = await find.job_id(deps, find.reference(request))
-    reply = await write(deps.store.pause(job_id, expect=if_match(request) or 0), job_id=job_id)
-    return await _answer(deps, job_id, reply)
-
-
-async def resume_job(request: Request) -> Response:
-    deps = deps_of(request)
-    job_id = await find.job_id(deps, find.reference(request))
-    wanted = if_match(request)
-    for _ in range(_TRIES):
-        record = await find.present(deps, job_id)
-        version = record.head.version
-        if wanted is not None and wanted != version:
-            raise await _version_conflict(deps, job_id)
-        due, missed = _due_again(deps, job_id, record, None)
-        reply = await write(deps.store.resume(job_id, expect=version, due=due, missed=missed), job_id=job_id)
-        if reply.tag != "conflict":
-            return await _answer(deps, job_id, reply)
-    raise Unavailable("the job is being changed by others; try again")
-
-
-def _due_again(
-    deps: Deps, job_id: JobId, record: JobRecord, policy: MisfirePolicy | None
-) -> tuple[int | None, Settled]:
-    """When a resumed job is next due, and how what it missed meanwhile is settled."""
-    try:
-        schedule = schedules.load(record.definition)
-    except RschedError as error:
-        raise Conflict(
-            f"the schedule of {job_id} cannot be computed ({error.detail}); PUT one that can",
-            errors=[FieldError("schedule", "cannot be computed")],
-        ) from None
-    return settle_resumed(record.head, schedule, policy, now=deps.store.now_ms())
-
-
-async def _answer(deps: Deps, job_id: JobId, reply: VerbReply) -> Response:
-    """The job as it is after pause or resume."""
-    if reply.tag == "missing":
-        raise await find.absent(deps, job_id)
-    if reply.tag == "completed":
-        raise find.completed(job_id)
-    if reply.tag == "conflict":
-        raise await _version_conflict(deps, job_id)
-    await _recorded(deps, job_id, reply)
-    record = await find.present(deps, job_id)
-    return job_response(job_id, record, now=deps.store.now_ms())
-
-
-async def _recorded(deps: Deps, job_id: JobId, reply: VerbReply) -> None:
-    if reply.journal_id is not None:
-        await recorded(deps, reply.journal_id, job_id=job_id)
-    else:
-        await version_recorded(deps, job_id, reply.version)
-
-
-async def _version_conflict(deps: Deps, job_id: JobId) -> VersionConflict:
-    found = await deps.store.get_job(job_id)
-    version = f"version {found.head.version}" if isinstance(found, JobRecord) else "another version"
-    return VersionConflict(f"the job has {version} now; read it again and send its ETag")
+    params = query(request, "team", "limit", "cursor")
+    size = limit(params)
+    ref = find.reference(request, params=params)
+    job_id = ref.job_id
+    if job_id is None or await deps.ledger.job(job_id) is None:
+        job_id = (await find.stored(deps, ref)).job_id
+    items, cursor = await deps.ledger.skips_page(job_id, cursor=params.get("cursor"), limit=size)
+    return respond(page([skip_view(s) for s in items], cursor))

@@ -10,6 +10,7 @@ from rsched.core.packed import JobRecord
 from rsched.core.states import JobState
 from rsched.core.validate import check_slug
 from rsched_api.deps import deps_of
+from rsched_api.exclusions import calendars_of_all
 from rsched_api.requests import limit, query
 from rsched_api.views import job_view, page, respond
 
@@ -25,7 +26,7 @@ async def list_jobs(request: Request) -> Response:
                 raise invalid(*error)
     items, cursor = await deps.ledger.jobs(
         team=params.get("team"),
-        state=_state(params.get("state")),
+        state=state_of(params.get("state")),
         name=params.get("name"),
         tag=params.get("tag"),
         q=params.get("q"),
@@ -33,10 +34,12 @@ async def list_jobs(request: Request) -> Response:
         limit=limit(params),
     )
     now = deps.store.now_ms()
-    return respond(page([job_view(j.job_id, JobRecord(j.head, j.definition), now) for j in items], cursor))
+    calendars = await calendars_of_all(deps, [j.definition for j in items])
+    views = [job_view(j.job_id, JobRecord(j.head, j.definition), now, c) for j, c in zip(items, calendars, strict=True)]
+    return respond(page(views, cursor))
 
 
-def _state(text: str | None) -> JobState | None:
+def state_of(text: str | None) -> JobState | None:
     if text is None:
         return None
     if text not in _SHOWN:

@@ -15,13 +15,26 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from rsched.core.answers import BackfillView, BulkAnswer, CalendarView, ForecastView, Preview, SkipView
 from rsched.core.model import JobSpec, JobView, RunView
 from rsched.core.states import JobState, RunState
+from rsched_api.ack import ACKS, HEADER, changes
+from rsched_api.backfill import MAX_OCCURRENCES, BackfillRequest
+from rsched_api.batch_body import MAX_BATCH_BYTES, MAX_JOBS, BatchAnswer, BatchRequest
+from rsched_api.bulk import MAX_MATCHED, BulkPause, BulkRequest, BulkResume
+from rsched_api.control import PauseRequest, ResumeRequest
+from rsched_api.exclusions import CalendarRequest
+from rsched_api.forecast import MAX_HOURS
 from rsched_api.health import Health, Readiness
-from rsched_api.preview import Preview, PreviewRequest
+from rsched_api.preview import PreviewRequest
 from rsched_api.problems import Problem
+from rsched_api.trigger import TriggerRequest
 
-_TYPES = (JobSpec, JobView, RunView, Problem, Health, Readiness, PreviewRequest, Preview)
+_TYPES = (
+    ForecastView, JobSpec, JobView, RunView, Problem, Health, Readiness, PreviewRequest, Preview, BatchRequest,
+    BatchAnswer, BackfillRequest, BackfillView, BulkAnswer, BulkPause, BulkRequest, BulkResume, CalendarRequest,
+    CalendarView, PauseRequest, ResumeRequest, SkipView, TriggerRequest,
+)  # fmt: skip
 _JOB_STATES = [s.value for s in JobState if s is not JobState.DELETED]
 
 
@@ -36,11 +49,14 @@ class Operation(NamedTuple):
     problems: tuple[int, ...]
     parameters: tuple[str, ...] = ()
     body: str | None = None
+    body_optional: bool = False
 
 
 _READ = (422, 503)
 _VERB = (404, 409, 412, 422, 503)
+_WITH_BODY = (404, 409, 412, 413, 422, 503)
 _OF_JOB = ("ref", "team_of_name")
+_OF_CALENDAR = ("team_of_path", "name_of_calendar")
 
 OPERATIONS = (
     Operation(
@@ -50,6 +66,12 @@ OPERATIONS = (
     Operation(
         "get", "/v1/jobs", "listJobs", "Jobs, by filters, page by page",
         {200: "JobPage"}, _READ, ("team", "tag", "state", "name", "q", "limit", "cursor"),
+    ),
+    Operation(
+        "post", "/v1/jobs:batch", "createJobs",
+        f"Create up to {MAX_JOBS} jobs in at most {MAX_BATCH_BYTES >> 20} MB, all or none;"
+        " a repeat with the same Idempotency-Key gives the same jobs",
+        {201: "BatchAnswer"}, (409, 413, 422, 503), ("idempotency_key",), "BatchRequest",
     ),
     Operation("get", "/v1/jobs/{ref}", "getJob", "One job", {200: "JobView"}, (404, *_READ), _OF_JOB),
     Operation(
@@ -61,16 +83,39 @@ OPERATIONS = (
         {204: ""}, _VERB, (*_OF_JOB, "if_match"),
     ),
     Operation(
-        "post", "/v1/jobs/{ref}/pause", "pauseJob", "Stop a job's schedule",
-        {200: "JobView"}, _VERB, (*_OF_JOB, "if_match"),
+        "post", "/v1/jobs:pause", "pauseJobs", f"Stop the schedules of all jobs that match, {MAX_MATCHED} a request",
+        {200: "BulkAnswer"}, (413, 422, 503), (), "BulkPause",
+    ),
+    Operation(
+        "post", "/v1/jobs:resume", "resumeJobs",
+        f"Start the schedules of all jobs that match again, {MAX_MATCHED} a request",
+        {200: "BulkAnswer"}, (413, 422, 503), (), "BulkResume",
+    ),
+    Operation(
+        "post", "/v1/jobs:delete", "deleteJobs", f"Delete all jobs that match, {MAX_MATCHED} a request",
+        {200: "BulkAnswer"}, (413, 422, 503), (), "BulkRequest",
+    ),
+    Operation(
+        "post", "/v1/jobs/{ref}/pause", "pauseJob",
+        "Stop a job's schedule, until it is resumed or for a while; of a paused job, change note and end of the pause",
+        {200: "JobView"}, _WITH_BODY, (*_OF_JOB, "if_match"), "PauseRequest", True,
     ),
     Operation(
         "post", "/v1/jobs/{ref}/resume", "resumeJob", "Start a paused job's schedule again",
-        {200: "JobView"}, _VERB, (*_OF_JOB, "if_match"),
+        {200: "JobView"}, _WITH_BODY, (*_OF_JOB, "if_match"), "ResumeRequest", True,
     ),
     Operation(
         "post", "/v1/jobs/{ref}/trigger", "triggerJob", "Owe one run now, beside the schedule",
-        {202: "RunView"}, (404, 409, 422, 503), (*_OF_JOB, "idempotency_key"),
+        {202: "RunView"}, (404, 409, 413, 422, 503), (*_OF_JOB, "idempotency_key"), "TriggerRequest", True,
+    ),
+    Operation(
+        "post", "/v1/jobs/{ref}/backfill", "backfillJob",
+        f"Owe the occurrences of a past range that have no run, {MAX_OCCURRENCES:,} at most; a repeat finds them owed",
+        {202: "BackfillView"}, (404, 409, 413, 422, 503), _OF_JOB, "BackfillRequest",
+    ),
+    Operation(
+        "get", "/v1/jobs/{ref}/skips", "listSkips", "Occurrences that made no run and why, the latest first",
+        {200: "SkipPage"}, (404, *_READ), (*_OF_JOB, "limit", "cursor"),
     ),
     Operation(
         "get", "/v1/jobs/{ref}/runs", "listRuns", "Runs of a job, newest first",
@@ -89,6 +134,27 @@ OPERATIONS = (
         "post", "/v1/schedules:preview", "previewSchedule", "When a schedule would run",
         {200: "Preview"}, (413, 422, 503), (), "PreviewRequest",
     ),
+    Operation(
+        "get", "/v1/teams/{team}/calendars", "listCalendars", "A team's calendars of exclusions, by name",
+        {200: "CalendarPage"}, _READ, ("team_of_path", "limit", "cursor"),
+    ),
+    Operation(
+        "get", "/v1/teams/{team}/calendars/{name}", "getCalendar", "One calendar of exclusions",
+        {200: "CalendarView"}, (404, *_READ), _OF_CALENDAR,
+    ),
+    Operation(
+        "put", "/v1/teams/{team}/calendars/{name}", "putCalendar",
+        "Create or replace a calendar of exclusions; jobs that name it go by the new one",
+        {200: "CalendarView", 201: "CalendarView"}, (412, 413, 422, 503), (*_OF_CALENDAR, "if_match"), "CalendarRequest",
+    ),
+    Operation(
+        "delete", "/v1/teams/{team}/calendars/{name}", "deleteCalendar", "Delete a calendar that no job uses",
+        {204: ""}, _VERB, (*_OF_CALENDAR, "if_match"),
+    ),
+    Operation(
+        "get", "/v1/forecast", "forecast", "Runs per minute to come, by team and in total, with the spikes",
+        {200: "ForecastView"}, _READ, ("hours", "team"),
+    ),
     Operation("get", "/healthz", "healthz", "The process answers", {200: "Health"}, ()),
     Operation(
         "get", "/readyz", "readyz", "All that a run needs is there, or what is missing",
@@ -106,8 +172,13 @@ _TEXT = {"type": "string", "maxLength": 200}
 _SLUG = {"type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,62}$"}
 
 PARAMETERS = {
+    "hours": _parameter(
+        "query", "hours", "How far to look", {"type": "integer", "minimum": 1, "maximum": MAX_HOURS, "default": 24}
+    ),
     "ref": _parameter("path", "ref", "job_id, or the percent-encoded name", {"type": "string", "minLength": 1}),
     "team_of_name": _parameter("query", "team", "Whose name the path has, by default the team `default`", _SLUG),
+    "team_of_path": _parameter("path", "team", "The team that has it", _SLUG),
+    "name_of_calendar": _parameter("path", "name", "Its name, with a letter in it", _SLUG),
     "run": _parameter("path", "run", "run_id", {"type": "string", "minLength": 1}),
     "team": _parameter("query", "team", "Of this team only", _SLUG),
     "tag": _parameter("query", "tag", "With this tag only", _SLUG),
@@ -119,19 +190,27 @@ PARAMETERS = {
         "query", "limit", "Items a page", {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
     ),
     "cursor": _parameter("query", "cursor", "next_cursor of the page before", {"type": "string"}),
+    "ack": _parameter(
+        "query", "ack",
+        "Where a change has to be before it is answered: in Postgres, where it survives the loss of Redis, or in Redis only",
+        {"enum": list(ACKS), "default": ACKS[0]},
+    ),
     "idempotency_key": _parameter(
         "header", "Idempotency-Key", "Makes a repeat harmless", {"type": "string", "minLength": 1, "maxLength": 255}
     ),
     "if_match": _parameter(
         "header", "If-Match", "The ETag that was seen; another version answers 412", {"type": "string"}
     ),
-}
+}  # fmt: skip
+
+
+_PAGES = (("JobPage", "JobView"), ("RunPage", "RunView"), ("SkipPage", "SkipView"), ("CalendarPage", "CalendarView"))
 
 
 def document() -> dict[str, Any]:
     """The whole document, ready for JSON."""
     _, components = msgspec.json.schema_components(_TYPES, ref_template="#/components/schemas/{name}")
-    for page, item in (("JobPage", "JobView"), ("RunPage", "RunView")):
+    for page, item in _PAGES:
         components[page] = {
             "type": "object",
             "required": ["items", "next_cursor"],
@@ -171,23 +250,28 @@ def _plain(name: str, summary: str, media: str) -> dict[str, Any]:
 
 def _operation(operation: Operation) -> dict[str, Any]:
     responses: dict[str, Any] = {}
+    changing = changes(operation.method.upper(), operation.path)
     for status, component in operation.answers.items():
         responses[str(status)] = {"description": operation.summary}
         if component:
             responses[str(status)]["content"] = {"application/json": {"schema": _ref(component)}}
-        if component == "JobView":
+        if component in ("JobView", "CalendarView"):
             responses[str(status)]["headers"] = {"ETag": {"schema": {"type": "string"}}}
+        if changing:
+            described = {"description": "Where the change is for sure", "schema": {"enum": list(ACKS)}}
+            responses[str(status)].setdefault("headers", {})[HEADER] = described
     for status in operation.problems:
         content = {"application/problem+json": {"schema": _ref("Problem")}}
         responses[str(status)] = {"description": _PROBLEMS[status], "content": content}
         if status == 503:
             responses["503"]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
     found: dict[str, Any] = {"operationId": operation.name, "summary": operation.summary, "responses": responses}
-    if operation.parameters:
-        found["parameters"] = [{"$ref": f"#/components/parameters/{p}"} for p in operation.parameters]
+    parameters = (*operation.parameters, *(("ack",) if changing else ()))
+    if parameters:
+        found["parameters"] = [{"$ref": f"#/components/parameters/{p}"} for p in parameters]
     if operation.body:
         found["requestBody"] = {
-            "required": True,
+            "required": not operation.body_optional,
             "content": {"application/json": {"schema": _ref(operation.body)}},
         }
     return found
@@ -197,7 +281,7 @@ _PROBLEMS = {
     404: "There is no such thing",
     409: "The name is taken, or the state does not allow it",
     412: "Another version than If-Match named",
-    413: "The definition is over 64 KB",
+    413: "The definition is over 64 KB, or the batch too long",
     422: "Bad input; errors names each field",
     503: "Not now; after a write durability is unknown, and a repeat with the same key settles it",
 }

@@ -11,7 +11,7 @@ from rsched.core.durations import parse_duration
 from rsched.core.errors import invalid
 from rsched.core.model import MAX_DEFINITION_BYTES, Definition, JobSpec, encode_definition
 from rsched.core.packed import JobHead, JobRecord, misfire_code, overlap_code
-from rsched.core.schedule import Resolved, Schedule
+from rsched.core.schedule import Calendars, Resolved, Schedule
 from rsched.core.states import JobState
 from rsched_api.requests import too_large
 
@@ -81,8 +81,9 @@ def record_of(
     version: int,
     sv: int,
     sv_at: int,
-    paused_from: int = 0,
+    pause: JobHead | None = None,
 ) -> JobRecord:
+    """pause: the head whose pause goes on, for a paused job."""
     head = JobHead(
         state=state,
         version=version,
@@ -93,11 +94,12 @@ def record_of(
         misfire=misfire_code(definition.misfire_policy, windowed=definition.misfire.catchup_window is not None),
         grace_ms=parse_duration(definition.misfire.grace),
         lane=definition.lane,
-        paused_from=paused_from,
         window_ms=schedule.window_ms,
         end_ms=schedule.end_ms or 0 if schedule.window_ms else 0,
         overlap=overlap_code(definition.overlap),
     )
+    if pause is not None:
+        head = head._replace(paused_from=pause.paused_from, until=pause.until, missed=pause.missed, note=pause.note)
     return JobRecord(head, definition)
 
 
@@ -109,5 +111,6 @@ def first_due(schedule: Schedule, now: int) -> int:
     return due
 
 
-def resolve(spec: JobSpec, now: int) -> tuple[Resolved, Schedule]:
-    return schedules.resolve(spec, now_ms=now)
+def resolve(spec: JobSpec, now: int, calendars: Calendars | None = None) -> tuple[Resolved, Schedule]:
+    """calendars: of the spec's team, as exclusions.calendars_of has them. Invalid."""
+    return schedules.resolve(spec, now_ms=now, calendars=calendars)

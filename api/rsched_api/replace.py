@@ -7,17 +7,18 @@ from typing import NamedTuple
 import msgspec
 
 from rsched.core import schedule as schedules
-from rsched.core.durations import parse_duration
-from rsched.core.errors import NotFound, RschedError, Unavailable, VersionConflict
+from rsched.core.errors import NotFound, Unavailable, VersionConflict
 from rsched.core.ids import JobId
 from rsched.core.model import JobSpec
-from rsched.core.packed import JobRecord
-from rsched.core.schedule import Resolved, Schedule
+from rsched.core.packed import JobHead, JobRecord
+from rsched.core.regrid import keep_grid
+from rsched.core.schedule import Calendars, Resolved, Schedule
 from rsched.core.states import JobState
 from rsched.store.jobs import KEEP, Keep, PutItem
 from rsched_api import records
-from rsched_api.create import Made
+from rsched_api.create import Made, full
 from rsched_api.deps import Deps, recorded, version_recorded, write
+from rsched_api.exclusions import calendars_of
 
 # One of all who change a job at once gets through in each round.
 _TRIES = 50
@@ -41,13 +42,16 @@ async def replace(deps: Deps, job_id: JobId, spec: JobSpec, *, if_match: int | N
             return Made(job_id, before.record, created=False)
         if if_match is not None and if_match != version:
             raise VersionConflict(f"the job has version {version}, not {if_match}; read it again")
-        record, due = _after(deps, spec, before=before, request_hash=request_hash)
+        calendars = await calendars_of(deps, spec)
+        record, due = _after(deps, spec, before=before, request_hash=request_hash, calendars=calendars)
         item = PutItem(job_id, version if before.in_redis else 0, due, record.pack())
         reply = await write(deps.store.put([item], atomic=True), job_id=job_id)
         tag = reply.tags[0]
         if tag == "ok" and reply.journal_id is not None:
             await recorded(deps, reply.journal_id, job_id=job_id)
             return Made(job_id, record, created=False)
+        if tag == "full":
+            raise full()
         if tag == "deleted":
             raise NotFound(f"there is no job {job_id}")
     raise Unavailable("the job is being changed by others; try again")
@@ -65,15 +69,19 @@ async def _present(deps: Deps, job_id: JobId) -> _Present:
     return _Present(JobRecord(stored.head, stored.definition), in_redis=False)
 
 
-def _after(deps: Deps, spec: JobSpec, *, before: _Present, request_hash: str) -> tuple[JobRecord, int | Keep | None]:
+def _after(
+    deps: Deps, spec: JobSpec, *, before: _Present, request_hash: str, calendars: Calendars
+) -> tuple[JobRecord, int | Keep | None]:
     """The record to write, and its due instant."""
     old, head = before.record.definition, before.record.head
     now = deps.store.now_ms()
     if (spec.schedule, spec.schedules) == (old.schedule, old.schedules):
         # A definition that was read and put back: its instant may be long behind, and is checked no more.
-        resolved, schedule = Resolved(old.schedule, old.schedules), schedules.load(old)
+        resolved, schedule = Resolved(old.schedule, old.schedules), schedules.load(old, calendars=calendars)
     else:
-        resolved, schedule = records.resolve(_same_grid(spec, before.record), now)
+        one, several = keep_grid(spec, old)
+        spec = msgspec.structs.replace(spec, schedule=one, schedules=several)
+        resolved, schedule = records.resolve(spec, now, calendars)
     definition = records.definition_of(
         spec,
         resolved,
@@ -83,40 +91,35 @@ def _after(deps: Deps, spec: JobSpec, *, before: _Present, request_hash: str) ->
         key=old.key,
         request_hash=records.hash_after_put(old, request_hash),
     )
-    changed = (schedule.kind, schedule.arg) != (head.kind, head.arg)
-    revived = head.state in (JobState.COMPLETED, JobState.INVALID) and (changed or _ahead(schedule, now))
+    regridded = (schedule.kind, schedule.arg) != (head.kind, head.arg)
+    revived = head.state in (JobState.COMPLETED, JobState.INVALID) and (regridded or _ahead(schedule, now))
     state = JobState.ACTIVE if revived else head.state
-    anew = changed or revived
-    paused_from = 0
-    if state is JobState.PAUSED:
-        paused_from = (schedule.next_after(now) or 0) if anew else head.paused_from
     record = records.record_of(
         definition,
         schedule,
         state=state,
         version=head.version + 1,
-        sv=head.sv + 1 if anew else head.sv,
-        sv_at=now if anew else head.sv_at,
-        paused_from=paused_from,
+        sv=head.sv,
+        sv_at=head.sv_at,
+        pause=head if state is JobState.PAUSED else None,
     )
-    if state is not JobState.ACTIVE:
-        return record, None
-    # Kept as it is: recomputed from now it could leave out an occurrence that is late and not yet claimed.
-    return record, records.first_due(schedule, now) if anew else KEEP
+    staged_anew = (
+        state is JobState.ACTIVE and _way(record.head) != _way(head) and _ahead(schedule, now)
+    )  # with nothing ahead all is claimed, or late: then it stays owed as it is
+    if not (regridded or revived or staged_anew):
+        # Kept as it is: recomputed from now it could leave out an occurrence that is late and not yet claimed.
+        return record, KEEP if state is JobState.ACTIVE else None
+    paused_from = (schedule.next_after(now) or 0) if state is JobState.PAUSED else 0
+    anew = record.head._replace(sv=head.sv + 1, sv_at=now, paused_from=paused_from)
+    due = records.first_due(schedule, now) if state is JobState.ACTIVE else None
+    return record._replace(head=anew), due
+
+
+def _way(head: JobHead) -> tuple[object, ...]:
+    """What says when and beside what a run that is claimed ahead starts."""
+    return head.window_ms, head.end_ms, head.overlap
 
 
 def _ahead(schedule: Schedule, now: int) -> bool:
     # A completed one-off whose instant is behind has had its run; the same run key must not run again.
     return schedule.next_after(now) is not None
-
-
-def _same_grid(spec: JobSpec, before: JobRecord) -> JobSpec:
-    """With the old anchor where an interval of the same length is put without one: its grid stays where it is."""
-    old, new = before.definition.schedule, spec.schedule
-    if new is None or old is None or new.every is None or new.anchor is not None or old.every is None:
-        return spec
-    try:
-        same = parse_duration(new.every) == parse_duration(old.every)
-    except (ValueError, RschedError):
-        return spec
-    return msgspec.structs.replace(spec, schedule=msgspec.structs.replace(new, anchor=old.anchor)) if same else spec

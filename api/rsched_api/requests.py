@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.requests import ClientDisconnect, Request
@@ -38,26 +39,26 @@ def part(request: Request, name: str) -> str:
     return unquote(request.path_params[name], errors="replace")
 
 
-async def body(request: Request) -> bytes:
-    """The whole body. TooLarge as soon as it is over the limit; the rest is never read."""
+def too_large() -> TooLarge:
+    mend = "keep large payloads elsewhere and send a reference"
+    return TooLarge(errors=[FieldError("", f"a definition has at most {MAX_DEFINITION_BYTES} bytes; {mend}")])
+
+
+async def body(request: Request, *, most: int = MAX_BODY_BYTES, refused: Callable[[], TooLarge] = too_large) -> bytes:
+    """The whole body. TooLarge as soon as it has more than `most` bytes; the rest is never read."""
     declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared[:18]) > MAX_BODY_BYTES:
-        raise too_large()
+    if declared.isdigit() and int(declared[:18]) > most:
+        raise refused()
     chunks, size = [], 0
     try:
         async for chunk in request.stream():
             size += len(chunk)
-            if size > MAX_BODY_BYTES:
-                raise too_large()
+            if size > most:
+                raise refused()
             chunks.append(chunk)
     except ClientDisconnect:
         raise Unavailable("the request broke off") from None
     return b"".join(chunks)
-
-
-def too_large() -> TooLarge:
-    mend = "keep large payloads elsewhere and send a reference"
-    return TooLarge(errors=[FieldError("", f"a definition has at most {MAX_DEFINITION_BYTES} bytes; {mend}")])
 
 
 def idempotency_key(request: Request) -> str | None:

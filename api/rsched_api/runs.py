@@ -1,40 +1,25 @@
-"""Handlers of runs: owe one by hand, list, read, cancel; dead letters."""
+"""Handlers of runs: list, read, cancel; dead letters."""
 
 from __future__ import annotations
 
-import secrets
-
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rsched.core.errors import Conflict, NotFound, invalid
-from rsched.core.ids import RunId, short_hash, split_run_id
+from rsched.core.errors import Conflict, DurabilityUnknown, NotFound, Unavailable, invalid
+from rsched.core.ids import RunId, split_run_id
+from rsched.core.packed import FLAG_PAYLOAD
 from rsched.core.states import RunState
 from rsched.core.validate import check_slug
 from rsched.ledger import StoredRun
+from rsched.ledger.stored import with_attempts
 from rsched_api import find
-from rsched_api.deps import Deps, deps_of, recorded, settled, write
-from rsched_api.requests import idempotency_key, limit, part, query
-from rsched_api.views import page, queued_run, respond, run_view, run_with_attempts
+from rsched_api.deps import Deps, caught_up, deps_of, recorded, settled, write
+from rsched_api.requests import limit, part, query
+from rsched_api.views import page, respond, run_view, run_with_attempts
 
-
-async def trigger_job(request: Request) -> Response:
-    deps = deps_of(request)
-    key = idempotency_key(request)
-    job_id = await find.job_id(deps, find.reference(request))
-    # From the key alone, so that a repeat asks for the same run id.
-    suffix = short_hash(secrets.token_hex(8) if key is None else key)
-    repeat_key = "" if key is None else short_hash(key, 16)
-    reply = await write(deps.store.trigger(job_id, suffix=suffix, repeat_key=repeat_key), job_id=job_id)
-    if reply.tag == "missing":
-        raise await find.absent(deps, job_id)
-    if reply.tag == "completed" or reply.run is None:
-        raise find.completed(job_id)
-    if reply.tag == "ok" and reply.journal_id is not None:
-        await recorded(deps, reply.journal_id, job_id=job_id, run_id=reply.run)
-        return respond(queued_run(reply.run), 202)
-    run = await _recorded_run(deps, reply.run)
-    return respond(run_view(run), 202)
+# How long a reader waits for the record of a run that has just ended.
+_SETTLE_S = 1.0
 
 
 async def _recorded_run(deps: Deps, run: RunId) -> StoredRun:
@@ -46,8 +31,13 @@ async def list_runs(request: Request) -> Response:
     params = query(request, "team", "status", "limit", "cursor")
     status = _status(params.get("status"))
     size = limit(params)
-    job = await find.stored(deps, find.reference(request, params=params))
-    items, cursor = await deps.ledger.runs(job.job_id, cursor=params.get("cursor"), limit=size, status=status)
+    ref = find.reference(request, params=params)
+    # The history of a deleted job stays readable, by its id: its name may be another's by now.
+    if ref.job_id is not None and await deps.ledger.job(ref.job_id) is not None:
+        job_id = ref.job_id
+    else:
+        job_id = (await find.stored(deps, ref)).job_id
+    items, cursor = await deps.ledger.runs(job_id, cursor=params.get("cursor"), limit=size, status=status)
     return respond(page([run_view(r) for r in items], cursor))
 
 
@@ -62,7 +52,12 @@ def _status(text: str | None) -> RunState | None:
 
 async def get_run(request: Request) -> Response:
     query(request)
-    return respond(run_with_attempts(await _stored(deps_of(request), _run_id(request))))
+    deps, run = deps_of(request), _run_id(request)
+    found = await _stored(deps, run)
+    view = run_with_attempts(found)
+    if FLAG_PAYLOAD in found.record.flags and (payload := await deps.ledger.payload(run)) is not None:
+        view = msgspec.structs.replace(view, payload=msgspec.msgpack.decode(payload))
+    return respond(view)
 
 
 def _run_id(request: Request) -> RunId:
@@ -74,20 +69,64 @@ def _run_id(request: Request) -> RunId:
 
 async def _stored(deps: Deps, run: RunId) -> StoredRun:
     found = await deps.ledger.run(run)
+    if found is None or not found.record.state.final:
+        found = await _not_recorded_yet(deps, run, found)
     if found is None:
-        raise NotFound(f"there is no run {run}")
+        raise _no_such(run)
     return found
+
+
+def _no_such(run: RunId) -> NotFound:
+    return NotFound(f"there is no run {run}")
+
+
+async def _not_recorded_yet(deps: Deps, run: RunId, found: StoredRun | None) -> StoredRun | None:
+    """The run with what Redis knows beyond the ledger, so that whoever made a change sees it."""
+    try:
+        there = await deps.store.get_run(run)
+    except (Unavailable, ValueError, KeyError):
+        if found is None:
+            raise
+        return found
+    if there is None:
+        return await _after_redis(deps, run, found)
+    if found is None:
+        return StoredRun(run, there, None, None)
+    if (there.fence, there.rev) <= (found.record.fence, found.record.rev):
+        return found
+    return with_attempts(StoredRun(run, there, None, found.error), list(found.attempts))
+
+
+async def _after_redis(deps: Deps, run: RunId, found: StoredRun | None) -> StoredRun | None:
+    """A run that Redis does not have: it has ended, and the ledger will know. Unavailable where that takes too long."""
+    if not await deps.store.is_open():
+        return found  # Redis knows of no run at all
+    try:
+        if found is not None:
+            return await settled(deps, lambda: _ended(deps, run), run_id=run, timeout_s=_SETTLE_S)
+        await caught_up(deps, timeout_s=_SETTLE_S)
+    except DurabilityUnknown:
+        raise Unavailable(f"what became of run {run} is not recorded yet; try again") from None
+    return await deps.ledger.run(run)
 
 
 async def cancel_run(request: Request) -> Response:
     """200 with the run as it is then: CANCELLED, or RUNNING while its worker is being asked to stop it."""
     deps, run = deps_of(request), _run_id(request)
     query(request)
+    before = await deps.store.get_run(run) if deps.ack == "redis" else None
     reply = await write(deps.store.cancel(run), run_id=run)
     if reply.journal_id is not None:
+        if before is not None:
+            state = before.state if reply.tag == "cancelling" else RunState.CANCELLED
+            return respond(run_view(StoredRun(run, before._replace(state=state), reply.now, None)))
         await recorded(deps, reply.journal_id, run_id=run)
         return respond(run_with_attempts(await _recorded_run(deps, run)))
-    await _stored(deps, run)
+    if await deps.ledger.run(run) is None:
+        # It may have been owed and cancelled a moment ago.
+        await caught_up(deps, run_id=run)
+        if await deps.ledger.run(run) is None:
+            raise _no_such(run)
     ended = await settled(deps, lambda: _ended(deps, run), run_id=run)
     if ended.record.state is not RunState.CANCELLED:
         raise Conflict(f"run {run} has ended as {ended.record.state.value}; there is nothing to cancel")

@@ -2,42 +2,84 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
 from rsched.core import schedule as schedules
+from rsched.core.answers import SkipView
 from rsched.core.errors import RschedError
 from rsched.core.ids import JobId, split_run_id
 from rsched.core.instants import format_local, format_utc
-from rsched.core.model import AttemptView, JobView, MisfireView, RetryView, RunView
-from rsched.core.packed import JobRecord, RunRecord
+from rsched.core.model import (
+    AttemptView,
+    JobView,
+    Misfire,
+    MisfirePolicy,
+    MisfireView,
+    PauseView,
+    RetryPolicy,
+    RetryView,
+    RunView,
+)
+from rsched.core.packed import JobRecord, RunRecord, misfire_policy_of
+from rsched.core.schedule import Calendars
 from rsched.core.states import JobState
-from rsched.ledger import StoredAttempt, StoredRun
+from rsched.ledger import StoredAttempt, StoredRun, StoredSkip
 
 _encode = msgspec.json.Encoder().encode
+# The jobs of a batch have few instants and policies between them.
+_utc = lru_cache(maxsize=4096)(format_utc)
+_local = lru_cache(maxsize=4096)(format_local)
 
 
 def respond(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(_encode(value), status, headers, "application/json")
 
 
-def next_run_at(record: JobRecord, now: int) -> str | None:
+def next_run_at(record: JobRecord, now: int, calendars: Calendars | None = None) -> str | None:
     """The next occurrence in the job's own zone; None where none follows or the schedule does not run."""
     if record.head.state is not JobState.ACTIVE:
         return None
     definition = record.definition
     try:
-        schedule = schedules.load(definition)
+        schedule = schedules.load(definition, calendars=calendars)
         at = schedule.next_after(now)
-        return None if at is None else format_local(at, schedule.zone)
+        return None if at is None else _local(at, schedule.zone)
     except (RschedError, ValueError):
         # A schedule that a newer tz database no longer reads: the scheduler parks the job as invalid.
         return None
 
 
-def job_view(job_id: JobId, record: JobRecord, now: int) -> JobView:
+@lru_cache(maxsize=1024)
+def _retry_view(policy: RetryPolicy) -> RetryView:
+    return RetryView(**msgspec.structs.asdict(policy))
+
+
+@lru_cache(maxsize=1024)
+def _misfire_view(policy: Misfire) -> MisfireView:
+    return MisfireView(**msgspec.structs.asdict(policy))
+
+
+def _pause_view(record: JobRecord) -> PauseView | None:
+    head = record.head
+    if head.state is not JobState.PAUSED:
+        return None
+    return PauseView(note=head.note or None, until=_instant(head.until), missed=missed_policy(record))
+
+
+def missed_policy(record: JobRecord) -> MisfirePolicy:
+    """What is done about what the job misses while it is paused, unless who resumes it says otherwise."""
+    head = record.head
+    if head.missed:
+        return misfire_policy_of(head.missed)
+    return record.definition.misfire_policy if head.kind == "o" else "skip"
+
+
+def job_view(job_id: JobId, record: JobRecord, now: int, calendars: Calendars | None = None) -> JobView:
+    """calendars: those that the job's schedule names."""
     d = record.definition
     return JobView(
         job_id=job_id,
@@ -48,25 +90,28 @@ def job_view(job_id: JobId, record: JobRecord, now: int) -> JobView:
         target=d.target,
         payload=d.payload,
         timeout_s=d.timeout_s,
-        retry=RetryView(**msgspec.structs.asdict(d.retry)),
+        retry=_retry_view(d.retry),
         misfire_policy=d.misfire_policy,
-        misfire=MisfireView(**msgspec.structs.asdict(d.misfire)),
+        misfire=_misfire_view(d.misfire),
         overlap=d.overlap,
         priority=d.priority,
         tags=d.tags,
         state=record.head.state.value,
-        next_run_at=next_run_at(record, now),
+        next_run_at=next_run_at(record, now, calendars),
         version=record.head.version,
-        created_at=format_utc(d.created_at),
-        updated_at=format_utc(d.updated_at),
+        created_at=_utc(d.created_at),
+        updated_at=_utc(d.updated_at),
+        pause=_pause_view(record),
     )
 
 
-def job_response(job_id: JobId, record: JobRecord, *, now: int, status: int = 200) -> Response:
+def job_response(
+    job_id: JobId, record: JobRecord, *, now: int, status: int = 200, calendars: Calendars | None = None
+) -> Response:
     headers = {"ETag": f'"{record.head.version}"'}
     if status == 201:
         headers["Location"] = f"/v1/jobs/{job_id}"
-    return respond(job_view(job_id, record, now), status, headers)
+    return respond(job_view(job_id, record, now, calendars), status, headers)
 
 
 def _instant(ms: int | None) -> str | None:
@@ -114,6 +159,16 @@ def page(items: list[Any], cursor: str | None) -> dict[str, Any]:
 def run_with_attempts(run: StoredRun) -> RunView:
     """One run, with every attempt that ended or is under way, first to last."""
     return msgspec.structs.replace(run_view(run), attempts=[_attempt_view(a) for a in run.attempts])
+
+
+def skip_view(skip: StoredSkip) -> SkipView:
+    return SkipView(
+        first_at=format_utc(skip.first_at),
+        last_at=format_utc(skip.last_at),
+        total=skip.total,
+        reason=skip.reason,
+        at=format_utc(skip.at),
+    )
 
 
 def _attempt_view(attempt: StoredAttempt) -> AttemptView:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rsched.cli import options, shown
+from rsched.cli import control, options, shown
 from rsched.cli.group import Commands
 from rsched.cli.options import Cursor, JobRef, Json, Limit, Team, Url
 from rsched.cli.output import print_json
@@ -41,6 +41,9 @@ def create(
     timeout: Annotated[str | None, _option("--timeout", "Of one attempt, by default 60s.")] = None,
     max_attempts: Annotated[int | None, _option("--max-attempts", "Before a run is DEAD, by default 3.")] = None,
     misfire: Annotated[str | None, _option("--misfire", "Late occurrences: run_once, run_all or skip.")] = None,
+    overlap: Annotated[
+        str | None, _option("--overlap", "While a run is open: allow, skip, queue_one and so on.")
+    ] = None,
     priority: Annotated[str | None, _option("--priority", "high, normal or low.")] = None,
     tag: Annotated[list[str] | None, _option("--tag", "Any number of times.")] = None,
     file: Annotated[
@@ -69,6 +72,7 @@ def create(
         "timeout_s": None if timeout is None else _seconds(timeout),
         "max_attempts": max_attempts,
         "misfire_policy": misfire,
+        "overlap": overlap,
         "priority": priority,
         "tags": tag or None,
     }
@@ -138,46 +142,6 @@ def show(job: JobRef, team: Team = None, url: Url = None, as_json: Json = False)
 
 
 @app.command()
-def pause(job: JobRef, team: Team = None, url: Url = None, as_json: Json = False) -> None:
-    """Stop a job's occurrences until it is resumed."""
-    with options.client(url) as client:
-        found = client.pause_job(job, team=team)
-    print_json(found) if as_json else typer.echo(f"{found.job_id} is {found.state}")
-
-
-@app.command()
-def resume(job: JobRef, team: Team = None, url: Url = None, as_json: Json = False) -> None:
-    """Let a paused job go on with its next occurrence."""
-    with options.client(url) as client:
-        found = client.resume_job(job, team=team)
-    print_json(found) if as_json else typer.echo(
-        f"{found.job_id} is {found.state}, next {found.next_run_at or 'never'}"
-    )
-
-
-@app.command()
-def trigger(
-    job: JobRef,
-    team: Team = None,
-    key: Annotated[str | None, _option("--idempotency-key", "A repeat with this key gives the same run.")] = None,
-    url: Url = None,
-    as_json: Json = False,
-) -> None:
-    """Run a job once now, beside its schedule."""
-    with options.client(url) as client:
-        run = client.trigger_job(job, team=team, idempotency_key=key)
-    print_json(run) if as_json else typer.echo(f"{run.run_id} is {run.status}")
-
-
-@app.command()
-def delete(job: JobRef, team: Team = None, url: Url = None, as_json: Json = False) -> None:
-    """Delete a job; its history stays."""
-    with options.client(url) as client:
-        client.delete_job(job, team=team)
-    print_json({"deleted": job}) if as_json else typer.echo(f"deleted {job}")
-
-
-@app.command()
 def runs(
     job: JobRef,
     team: Team = None,
@@ -191,3 +155,6 @@ def runs(
     with options.client(url) as client:
         page = client.runs_page(job, team=team, status=status, limit=limit, cursor=cursor)
     print_json(page) if as_json else shown.runs(page)
+
+
+control.add_to(app)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rsched.cli import doctor, forecast, jobs, processes, runs, tz, upcoming
+from rsched.cli import doctor, forecast, jobs, processes, reconcile, runs, tz, upcoming
 from rsched.cli.group import Commands
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.command("next")(upcoming.next_occurrences)
 app.command("forecast")(forecast.forecast)
 app.add_typer(tz.app, name="tz")
 app.command()(doctor.doctor)
+app.command()(reconcile.reconcile)
 processes.add_to(app)
 
 

@@ -28,6 +28,9 @@ _HOMES = {
     "worker": "rsched.worker.main:run_worker",
     "recorder": "rsched.recorder.main:run_recorder",
 }
+MetricsPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Of /metrics, by default none.", show_default=False)
+]
 # Only these speak to Postgres.
 _WITH_LEDGER = ("api", "recorder")
 
@@ -46,9 +49,9 @@ def api(
     _serve("api", config, {"host": host, "port": port})
 
 
-def scheduler(config: ConfigFile = None) -> None:
+def scheduler(metrics_port: MetricsPort = None, config: ConfigFile = None) -> None:
     """Turn due jobs into runs, on time."""
-    _serve("scheduler", config, {})
+    _serve("scheduler", config, {"metrics_port": metrics_port})
 
 
 def worker(
@@ -61,15 +64,17 @@ def worker(
     concurrency: Annotated[
         int | None, typer.Option(help="Attempts at once, by default 100.", show_default=False)
     ] = None,
+    metrics_port: MetricsPort = None,
     config: ConfigFile = None,
 ) -> None:
     """Fetch runs and call their targets; without --app, http targets."""
-    _serve("worker", config, {"app": app, "queues": tuple(queue) if queue else None, "concurrency": concurrency})
+    options = {"app": app, "queues": tuple(queue) if queue else None, "concurrency": concurrency}
+    _serve("worker", config, {**options, "metrics_port": metrics_port})
 
 
-def recorder(config: ConfigFile = None) -> None:
+def recorder(metrics_port: MetricsPort = None, config: ConfigFile = None) -> None:
     """Move what happens in Redis to Postgres, and rebuild Redis from it."""
-    _serve("recorder", config, {})
+    _serve("recorder", config, {"metrics_port": metrics_port})
 
 
 def migrate(config: ConfigFile = None, as_json: Json = False) -> None:
@@ -99,6 +104,12 @@ def up(
     app: Annotated[
         str | None, typer.Option("--app", help="Python functions, as package.module:worker.", show_default=False)
     ] = None,
+    metrics_port: Annotated[
+        int,
+        typer.Option(
+            min=0, max=65000, help="Of the first process' /metrics, the next ones follow; 0: none but the API's."
+        ),
+    ] = 0,
     exit_after: Annotated[
         float | None, typer.Option(min=0, metavar="SECONDS", help="Stop by itself.", show_default=False)
     ] = None,
@@ -108,7 +119,15 @@ def up(
     from rsched.runtime.clock import SystemClock
     from rsched.runtime.service import run
 
-    options = UpOptions(demo=demo, port=port, data_dir=data_dir, workers=workers, app=app, exit_after=exit_after)
+    options = UpOptions(
+        demo=demo,
+        port=port,
+        data_dir=data_dir,
+        workers=workers,
+        app=app,
+        exit_after=exit_after,
+        metrics_port=metrics_port,
+    )
 
     async def main(stop: anyio.Event) -> None:
         await run_up(options, stop, clock=SystemClock())

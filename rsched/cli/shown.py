@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rsched.cli.output import print_fields, print_table
+from rsched.cli.output import clean, print_fields, print_table
 from rsched.core.model import HttpTarget, JobView, RunView, ScheduleSpec, Target
 
 if TYPE_CHECKING:
     from rsched.client import Page
+    from rsched.core.answers import BulkAnswer, SkipView
 
 
 def schedule_text(job: JobView) -> str:
@@ -70,12 +72,18 @@ def job(j: JobView) -> None:
         ("timeout_s", f"{j.timeout_s:g}"),
         ("retry", f"{j.retry.max_attempts} attempts, {j.retry.backoff} from {_length(j.retry.base)}"),
         ("misfire_policy", j.misfire_policy),
+        ("overlap", j.overlap),
         ("priority", j.priority),
         ("tags", ", ".join(j.tags) or "-"),
         ("version", str(j.version)),
         ("created_at", j.created_at),
         ("updated_at", j.updated_at),
     ]
+    if j.pause is not None:
+        ends = f"until {j.pause.until}" if j.pause.until else "until it is resumed"
+        pairs.append(("pause", f"{ends}, then {j.pause.missed}" + (f": {j.pause.note}" if j.pause.note else "")))
+    if j.skipped:
+        pairs.append(("skipped", ", ".join(f"{total} {reason}" for reason, total in j.skipped.items())))
     print_fields(pairs)
 
 
@@ -112,6 +120,8 @@ def run(r: RunView) -> None:
             ("error", r.error or "-"),
         ]
     )
+    if r.payload is not msgspec.UNSET:
+        print_fields([("payload", _json(r.payload))])
     if r.attempts is msgspec.UNSET or not r.attempts:
         return
     print()
@@ -120,6 +130,25 @@ def run(r: RunView) -> None:
         for a in r.attempts
     ]
     print_table(("ATTEMPT", "STATUS", "FENCE", "WORKER", "STARTED AT", "SECONDS", "ERROR"), rows)
+
+
+def skips(page: Page[SkipView]) -> None:
+    rows = [(s.first_at, s.last_at, str(s.total), s.reason, s.at) for s in page.items]
+    print_table(("FIRST", "LAST", "TOTAL", "REASON", "DECIDED AT"), rows)
+    _more(page)
+
+
+def bulk(pages: Sequence[BulkAnswer]) -> None:
+    """What became of the jobs, or which they would be."""
+    if pages[0].dry_run:
+        rows = [(i.job_id, i.name or "-", i.team) for page in pages for i in page.items]
+        print_table(("JOB", "NAME", "TEAM"), rows, styles=("cyan",))
+        return
+    for failure in (f for page in pages for f in page.failed):
+        print(f"error: {failure.job_id}: {clean(failure.detail)}", file=sys.stderr)
+    counted = [sum(getattr(page, name) for page in pages) for name in ("matched", "changed", "unchanged")]
+    failed = sum(len(page.failed) for page in pages)
+    print_fields([*zip(("matched", "changed", "unchanged"), map(str, counted), strict=True), ("failed", str(failed))])
 
 
 def _number(value: float | None) -> str:

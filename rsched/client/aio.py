@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
@@ -11,17 +11,18 @@ from typing import Any, TypeVar, Unpack
 import anyio
 import anyio.to_thread
 
+from rsched.client.aio_control import AsyncControl
 from rsched.client.bodies import JobOptions
 from rsched.client.sync import Client
-from rsched.client.views import Page, Preview
-from rsched.core.model import JobSpec, JobView, RunView, ScheduleSpec
+from rsched.client.views import ForecastView, Page, Preview
+from rsched.core.model import Ack, JobSpec, JobView, RunView, ScheduleSpec
 from rsched.runtime.clock import Clock
 
 T = TypeVar("T")
 _THREADS = 16
 
 
-class AsyncClient:
+class AsyncClient(AsyncControl):
     """As Client, each method awaited. A cancelled call leaves its request to end by itself."""
 
     def __init__(
@@ -56,20 +57,45 @@ class AsyncClient:
         self._client.close()
 
     async def create_job(
-        self, name: str | None = None, *, idempotency_key: str | None = None, **options: Unpack[JobOptions]
+        self,
+        name: str | None = None,
+        *,
+        idempotency_key: str | None = None,
+        ack: Ack | None = None,
+        **options: Unpack[JobOptions],
     ) -> JobView:
-        return await self._call(partial(self._client.create_job, name, idempotency_key=idempotency_key, **options))
+        call = partial(self._client.create_job, name, idempotency_key=idempotency_key, ack=ack)
+        return await self._call(partial(call, **options))
 
-    async def create_spec(self, spec: JobSpec | Mapping[str, Any], *, idempotency_key: str | None = None) -> JobView:
-        return await self._call(partial(self._client.create_spec, spec, idempotency_key=idempotency_key))
+    async def create_spec(
+        self, spec: JobSpec | Mapping[str, Any], *, idempotency_key: str | None = None, ack: Ack | None = None
+    ) -> JobView:
+        return await self._call(partial(self._client.create_spec, spec, idempotency_key=idempotency_key, ack=ack))
 
-    async def put_job(self, name: str, *, if_match: int | None = None, **options: Unpack[JobOptions]) -> JobView:
-        return await self._call(partial(self._client.put_job, name, if_match=if_match, **options))
+    async def create_jobs(
+        self,
+        specs: Sequence[JobSpec | Mapping[str, Any]],
+        *,
+        idempotency_key: str | None = None,
+        ack: Ack | None = None,
+    ) -> list[JobView]:
+        return await self._call(partial(self._client.create_jobs, specs, idempotency_key=idempotency_key, ack=ack))
+
+    async def put_job(
+        self, name: str, *, if_match: int | None = None, ack: Ack | None = None, **options: Unpack[JobOptions]
+    ) -> JobView:
+        return await self._call(partial(self._client.put_job, name, if_match=if_match, ack=ack, **options))
 
     async def put_spec(
-        self, job: str, spec: JobSpec | Mapping[str, Any], *, if_match: int | None = None, team: str | None = None
+        self,
+        job: str,
+        spec: JobSpec | Mapping[str, Any],
+        *,
+        if_match: int | None = None,
+        team: str | None = None,
+        ack: Ack | None = None,
     ) -> JobView:
-        return await self._call(partial(self._client.put_spec, job, spec, if_match=if_match, team=team))
+        return await self._call(partial(self._client.put_spec, job, spec, if_match=if_match, team=team, ack=ack))
 
     async def get_job(self, job: str, *, team: str | None = None) -> JobView:
         return await self._call(partial(self._client.get_job, job, team=team))
@@ -106,17 +132,10 @@ class AsyncClient:
         call = partial(self._client.jobs_page, team=team, state=state, name=name, tag=tag, q=q)
         return await self._call(partial(call, cursor=cursor, limit=limit))
 
-    async def pause_job(self, job: str, *, team: str | None = None) -> JobView:
-        return await self._call(partial(self._client.pause_job, job, team=team))
-
-    async def resume_job(self, job: str, *, team: str | None = None) -> JobView:
-        return await self._call(partial(self._client.resume_job, job, team=team))
-
-    async def trigger_job(self, job: str, *, team: str | None = None, idempotency_key: str | None = None) -> RunView:
-        return await self._call(partial(self._client.trigger_job, job, team=team, idempotency_key=idempotency_key))
-
-    async def delete_job(self, job: str, *, team: str | None = None, if_match: int | None = None) -> None:
-        await self._call(partial(self._client.delete_job, job, team=team, if_match=if_match))
+    async def delete_job(
+        self, job: str, *, team: str | None = None, if_match: int | None = None, ack: Ack | None = None
+    ) -> None:
+        await self._call(partial(self._client.delete_job, job, team=team, if_match=if_match, ack=ack))
 
     async def runs(self, job: str, *, team: str | None = None, status: str | None = None) -> AsyncIterator[RunView]:
         cursor: str | None = None
@@ -143,16 +162,23 @@ class AsyncClient:
     async def run(self, run_id: str) -> RunView:
         return await self._call(partial(self._client.run, run_id))
 
-    async def cancel_run(self, run_id: str) -> RunView:
-        return await self._call(partial(self._client.cancel_run, run_id))
+    async def cancel_run(self, run_id: str, *, ack: Ack | None = None) -> RunView:
+        return await self._call(partial(self._client.cancel_run, run_id, ack=ack))
 
     async def preview(
         self, schedule: ScheduleSpec | Mapping[str, Any], *, start: str | None = None, count: int = 10
     ) -> Preview:
         return await self._call(partial(self._client.preview, schedule, start=start, count=count))
 
+    async def forecast(self, *, hours: int = 24, team: str | None = None) -> ForecastView:
+        return await self._call(partial(self._client.forecast, hours=hours, team=team))
+
     async def ready(self) -> bool:
         return await self._call(self._client.ready)
+
+    @property
+    def _control(self) -> Client:
+        return self._client
 
     async def _call(self, call: Callable[[], T]) -> T:
         if self._limiter is None:

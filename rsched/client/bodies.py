@@ -13,7 +13,9 @@ from rsched.core.model import (
     FunctionTarget,
     HttpTarget,
     JobSpec,
+    Misfire,
     MisfirePolicy,
+    Overlap,
     Priority,
     RetryPolicy,
     ScheduleSpec,
@@ -53,6 +55,8 @@ class JobOptions(TypedDict, total=False):
     retry: RetryPolicy | Mapping[str, Any]
     max_attempts: int
     misfire_policy: MisfirePolicy
+    misfire: Misfire | Mapping[str, Any]
+    overlap: Overlap
     priority: Priority
     tags: Sequence[str]
 
@@ -60,7 +64,7 @@ class JobOptions(TypedDict, total=False):
 _SCHEDULE = ("cron", "timezone", "every", "anchor", "at", "delay")
 _HTTP = ("url", "method", "headers", "body")
 _FUNCTION = ("function", "queue", "args", "kwargs")
-_POLICIES = ("team", "payload", "timeout_s", "misfire_policy", "priority", "tags")
+_POLICIES = ("team", "payload", "timeout_s", "misfire_policy", "misfire", "overlap", "priority", "tags")
 _KNOWN = frozenset((*_SCHEDULE, *_HTTP, *_FUNCTION, *_POLICIES, "schedule", "target", "retry", "max_attempts"))
 
 
@@ -70,12 +74,12 @@ def job_body(name: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
     if unknown:
         raise TypeError(f"unknown option {unknown[0]!r}; known are {', '.join(sorted(_KNOWN))}")
     given = {k: v for k, v in options.items() if v is not None}
-    body = {k: _plain(given[k], k) for k in _POLICIES if k in given}
+    body = {k: plain(given[k], k) for k in _POLICIES if k in given}
     if name is not None:
         body["name"] = name
     body["schedule"] = _part(given, "schedule", _SCHEDULE)
     body["target"] = _target(given)
-    retry = _plain(given.get("retry", {}), "retry")
+    retry = plain(given.get("retry", {}), "retry")
     if "max_attempts" in given:
         retry = {**retry, "max_attempts": given["max_attempts"]}
     if retry:
@@ -92,13 +96,13 @@ def spec_body(spec: JobSpec | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part(given: Mapping[str, Any], whole: str, names: Sequence[str]) -> dict[str, Any]:
-    found = {k: _plain(given[k], f"{whole}.{k}") for k in names if k in given}
+    found = {k: plain(given[k], f"{whole}.{k}") for k in names if k in given}
     if whole not in given:
         return found
     if found:
         raise invalid(whole, f"is given, and {', '.join(found)} too; write it in one of the two ways")
-    plain: dict[str, Any] = _plain(given[whole], whole)
-    return plain
+    entire: dict[str, Any] = plain(given[whole], whole)
+    return entire
 
 
 def _target(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,10 +116,11 @@ def _target(given: Mapping[str, Any]) -> dict[str, Any]:
         raise invalid("target", f"{http[0]} is of an HTTP call and {function[0]} of a Python function; give one kind")
     kind = HttpTarget if http else FunctionTarget
     tag = str(kind.__struct_config__.tag)
-    return {"type": tag, **{k: _plain(given[k], f"target.{k}") for k in (http or function)}}
+    return {"type": tag, **{k: plain(given[k], f"target.{k}") for k in (http or function)}}
 
 
-def _plain(value: Any, field: str) -> Any:
+def plain(value: Any, field: str) -> Any:
+    """value as JSON has it. Invalid."""
     if isinstance(value, datetime):
         if value.utcoffset() is None:
             raise invalid(field, "has no offset, so it names no instant; pass an aware datetime")

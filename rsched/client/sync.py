@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import secrets
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar, Unpack
-from urllib.parse import quote
+from typing import Any, Unpack
 
 import msgspec
 
 from rsched.client.bodies import JobOptions, job_body, spec_body
-from rsched.client.transport import Answer, Transport
-from rsched.client.views import Page, Preview
+from rsched.client.calls import decode, job_path, run_path
+from rsched.client.control import Control
+from rsched.client.transport import Transport
+from rsched.client.views import Created, ForecastView, Page, Preview
 from rsched.core.errors import RschedError
-from rsched.core.model import JobSpec, JobView, RunView, ScheduleSpec
+from rsched.core.model import Ack, JobSpec, JobView, RunView, ScheduleSpec
 from rsched.runtime.clock import Clock, SystemClock
 
-T = TypeVar("T")
 _PAGE = 100
 
 
-class Client:
+class Client(Control):
     """The API as methods. Thread-safe; keeps its connections, so make one and share it.
 
     A `job` is named by its job_id, or by its name and `team`. Every method raises the classes of rsched.core.errors:
     Invalid (with `errors`, one per field), NotFound, Conflict, VersionConflict, TooLarge, and Unavailable once retry_for_s
-    is over. A success is durable: it survives the loss of Redis.
+    is over. A success is durable: it survives the loss of Redis, unless ack="redis" asked for a faster one that does not.
     """
 
     def __init__(
@@ -60,34 +59,61 @@ class Client:
         self._transport.close()
 
     def create_job(
-        self, name: str | None = None, *, idempotency_key: str | None = None, **options: Unpack[JobOptions]
+        self,
+        name: str | None = None,
+        *,
+        idempotency_key: str | None = None,
+        ack: Ack | None = None,
+        **options: Unpack[JobOptions],
     ) -> JobView:
         """Creates a job: `client.create_job("nightly", cron="0 2 * * *", timezone="Asia/Kolkata", url="https://...")`.
 
         With an idempotency_key of your own a repeat of this call, even from another process, gives the same job.
         Conflict where the team has a job of this name.
         """
-        return self.create_spec(job_body(name, options), idempotency_key=idempotency_key)
+        return self.create_spec(job_body(name, options), idempotency_key=idempotency_key, ack=ack)
 
-    def create_spec(self, spec: JobSpec | Mapping[str, Any], *, idempotency_key: str | None = None) -> JobView:
+    def create_spec(
+        self, spec: JobSpec | Mapping[str, Any], *, idempotency_key: str | None = None, ack: Ack | None = None
+    ) -> JobView:
         """Creates a job from a whole definition, as JSON has it."""
-        return self._post("/v1/jobs", JobView, body=spec_body(spec), key=idempotency_key)
+        return self._post("/v1/jobs", JobView, body=spec_body(spec), key=idempotency_key, ack=ack)
 
-    def put_job(self, name: str, *, if_match: int | None = None, **options: Unpack[JobOptions]) -> JobView:
+    def create_jobs(
+        self,
+        specs: Sequence[JobSpec | Mapping[str, Any]],
+        *,
+        idempotency_key: str | None = None,
+        ack: Ack | None = None,
+    ) -> list[JobView]:
+        """Creates up to 10,000 jobs, all or none, and gives them in order. Invalid and Conflict name `jobs[17].name`."""
+        body = {"jobs": [spec_body(spec) for spec in specs]}
+        return self._post("/v1/jobs:batch", Created, body=body, key=idempotency_key, ack=ack).items
+
+    def put_job(
+        self, name: str, *, if_match: int | None = None, ack: Ack | None = None, **options: Unpack[JobOptions]
+    ) -> JobView:
         """Creates the job of this name, or replaces its whole definition. VersionConflict when not at version if_match."""
-        return self.put_spec(name, job_body(None, options), if_match=if_match, team=options.get("team"))
+        return self.put_spec(name, job_body(None, options), if_match=if_match, team=options.get("team"), ack=ack)
 
     def put_spec(
-        self, job: str, spec: JobSpec | Mapping[str, Any], *, if_match: int | None = None, team: str | None = None
+        self,
+        job: str,
+        spec: JobSpec | Mapping[str, Any],
+        *,
+        if_match: int | None = None,
+        team: str | None = None,
+        ack: Ack | None = None,
     ) -> JobView:
         """put_job with a whole definition."""
         headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
         raw = msgspec.json.encode(spec_body(spec))
-        answer = self._transport.request("PUT", _job(job), query={"team": team}, body=raw, headers=headers)
-        return _decode(answer, JobView)
+        query = {"team": team, "ack": ack}
+        answer = self._transport.request("PUT", job_path(job), query=query, body=raw, headers=headers)
+        return decode(answer, JobView)
 
     def get_job(self, job: str, *, team: str | None = None) -> JobView:
-        return self._get(_job(job), JobView, team=team)
+        return self._get(job_path(job), JobView, team=team)
 
     def list_jobs(
         self,
@@ -122,21 +148,12 @@ class Client:
         query = {"team": team, "state": state, "name": name, "tag": tag, "q": q, "cursor": cursor, "limit": limit}
         return self._get("/v1/jobs", Page[JobView], **query)
 
-    def pause_job(self, job: str, *, team: str | None = None) -> JobView:
-        """No occurrence runs until resume_job; those that pass meanwhile are recorded as skipped."""
-        return self._post(_job(job, "/pause"), JobView, team=team)
-
-    def resume_job(self, job: str, *, team: str | None = None) -> JobView:
-        return self._post(_job(job, "/resume"), JobView, team=team)
-
-    def trigger_job(self, job: str, *, team: str | None = None, idempotency_key: str | None = None) -> RunView:
-        """Owes one manual run now, beside the schedule. A repeat with the same key gives the same run."""
-        return self._post(_job(job, "/trigger"), RunView, team=team, key=idempotency_key)
-
-    def delete_job(self, job: str, *, team: str | None = None, if_match: int | None = None) -> None:
+    def delete_job(
+        self, job: str, *, team: str | None = None, if_match: int | None = None, ack: Ack | None = None
+    ) -> None:
         """Withdraws what has not started; a running attempt ends by itself."""
         headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
-        self._transport.request("DELETE", _job(job), query={"team": team}, headers=headers)
+        self._transport.request("DELETE", job_path(job), query={"team": team, "ack": ack}, headers=headers)
 
     def runs(self, job: str, *, team: str | None = None, status: str | None = None) -> Iterator[RunView]:
         """The runs of a job, the latest first, fetched page by page as you go."""
@@ -159,15 +176,15 @@ class Client:
     ) -> Page[RunView]:
         """One page of runs. limit: 1 to 1000."""
         query = {"team": team, "status": status, "cursor": cursor, "limit": limit}
-        return self._get(_job(job, "/runs"), Page[RunView], **query)
+        return self._get(job_path(job, "/runs"), Page[RunView], **query)
 
     def run(self, run_id: str) -> RunView:
         """One run, with its attempts."""
-        return self._get(_run(run_id), RunView)
+        return self._get(run_path(run_id), RunView)
 
-    def cancel_run(self, run_id: str) -> RunView:
+    def cancel_run(self, run_id: str, *, ack: Ack | None = None) -> RunView:
         """Cancels what has not started; a running attempt is asked to stop. Conflict when it has ended."""
-        return self._post(_run(run_id) + "/cancel", RunView)
+        return self._post(run_path(run_id) + "/cancel", RunView, ack=ack)
 
     def preview(
         self, schedule: ScheduleSpec | Mapping[str, Any], *, start: str | None = None, count: int = 10
@@ -176,40 +193,13 @@ class Client:
         body = {"schedule": msgspec.to_builtins(schedule), "count": count, **({"from": start} if start else {})}
         return self._post("/v1/schedules:preview", Preview, body=body)
 
+    def forecast(self, *, hours: int = 24, team: str | None = None) -> ForecastView:
+        """Runs per minute to come, of all teams or one."""
+        return self._get("/v1/forecast", ForecastView, hours=hours, team=team)
+
     def ready(self) -> bool:
         """Whether the whole deployment can take and run jobs."""
         try:
             return self._transport.request("GET", "/readyz").status == 200
         except RschedError:
             return False
-
-    def _get(self, path: str, kind: type[T], **query: str | int | None) -> T:
-        return _decode(self._transport.request("GET", path, query=query), kind)
-
-    def _post(
-        self,
-        path: str,
-        kind: type[T],
-        *,
-        body: Mapping[str, Any] | None = None,
-        team: str | None = None,
-        key: str | None = None,
-    ) -> T:
-        headers = {"Idempotency-Key": key or f"sdk-{secrets.token_hex(16)}"}
-        raw = b"" if body is None else msgspec.json.encode(body)
-        return _decode(self._transport.request("POST", path, query={"team": team}, body=raw, headers=headers), kind)
-
-
-def _job(job: str, verb: str = "") -> str:
-    return f"/v1/jobs/{quote(job, safe='')}{verb}"
-
-
-def _run(run_id: str) -> str:
-    return f"/v1/runs/{quote(run_id, safe=':')}"
-
-
-def _decode(answer: Answer, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(answer.body, type=kind)
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        raise RschedError(f"the answer is not of this API ({error}); is the URL that of rsched?") from error

@@ -6,6 +6,29 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from rsched.core.answers import (
+    BackfillView,
+    BulkAnswer,
+    CalendarView,
+    ForecastView,
+    Occurrence,
+    Preview,
+    SkipView,
+)
+from rsched.core.model import JobView
+
+__all__ = [
+    "BackfillView",
+    "BulkAnswer",
+    "CalendarView",
+    "Created",
+    "ForecastView",
+    "Occurrence",
+    "Page",
+    "Preview",
+    "SkipView",
+]
+
 T = TypeVar("T")
 
 
@@ -16,15 +39,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     next_cursor: str | None = None
 
 
-class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
-    """One nominal instant, in UTC and in the schedule's own zone. note: what is special about it, such as a DST shift."""
+class Created(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of a batch, in its order."""
 
-    utc: str
-    local: str
-    note: str | None = None
-
-
-class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    occurrences: list[Occurrence]
-    description: str = ""
-    warnings: list[str] = []
+    items: list[JobView]

@@ -61,3 +61,68 @@ class ForecastView(msgspec.Struct, frozen=True, kw_only=True):
     teams: list[TeamForecast]
     spikes: list[SpikeView]
     flattened: list[Flattened]
+
+
+class SkipView(msgspec.Struct, frozen=True, kw_only=True):
+    """total occurrences from first_at to last_at (both included) made no run. at: when that was decided."""
+
+    first_at: str
+    last_at: str
+    total: int
+    reason: str
+    at: str
+
+
+class CalendarView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A team's calendar of exclusions. total: how many dates and ranges it has; dates: those, only where one is asked for."""
+
+    team: str
+    name: str
+    version: int
+    total: int
+    dates: list[str] | msgspec.UnsetType = msgspec.UNSET
+
+
+class BackfillView(msgspec.Struct, frozen=True, kw_only=True):
+    """occurrences: that are owed now (or would be: dry_run), in so many ranges, the first and the last of them. already: that
+    have a run or are owed one, and were left out. pace_per_s: how many of them start a second.
+    """
+
+    job_id: str
+    occurrences: int
+    already: int
+    ranges: int
+    first: str | None
+    last: str | None
+    pace_per_s: int
+    dry_run: bool
+
+
+class BulkItem(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that matched."""
+
+    job_id: str
+    name: str | None
+    team: str
+
+
+class BulkFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job is as it was; code as in a problem document."""
+
+    job_id: str
+    code: str
+    detail: str
+
+
+class BulkAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the jobs that matched, at most 1,000 a request. unchanged: were as asked already. next_cursor: there are
+    more, send the request again with it. dry_run: nothing was changed.
+    """
+
+    matched: int
+    changed: int
+    unchanged: int
+    failed: list[BulkFailure]
+    dry_run: bool
+    items: list[BulkItem]
+    next_cursor: str | None

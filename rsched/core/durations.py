@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 MAX_MS = 100 * 366 * 86_400_000  # a century: longer is a slip of the pen
 
@@ -15,6 +16,8 @@ _ISO = re.compile(rf"P(?:{_NUMBER}W)?(?:{_NUMBER}D)?(?:T(?:{_NUMBER}H)?(?:{_NUMB
 _SCALES = (604_800_000, 86_400_000, 3_600_000, 60_000, 1000, 1)
 
 
+# typed: True and 1 are one key otherwise, and only one of them is a duration.
+@lru_cache(maxsize=4096, typed=True)
 def parse_duration(value: str | int | float) -> int:
     """Milliseconds (0 or more). ValueError with the mend where value is no duration, negative, or over a century."""
     if isinstance(value, bool):

@@ -23,8 +23,13 @@ _RUN_ID = re.compile(rf"(j_[{_ALPHABET}]{{13}}):(m-)?([0-9]{{1,16}})(?:-([{_ALPH
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}", re.ASCII)
 
 
+_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
+
+
 def _encode(bits: int, characters: int) -> str:
-    return "".join(_ALPHABET[(bits >> 5 * i) & 31] for i in reversed(range(characters)))
+    # Two characters a step: an id is made for every create.
+    text = "".join([_PAIRS[bits >> at & 1023] for at in range(5 * (characters + characters % 2) - 10, -1, -10)])
+    return text[-characters:]
 
 
 def derive_job_id(team: str, handle: str, incarnation: int) -> JobId:

@@ -12,6 +12,8 @@ Duration = str | int | float
 MisfirePolicy = Literal["run_once", "run_all", "skip"]
 Overlap = Literal["allow", "skip", "queue_one", "queue_all", "cancel_running"]
 Priority = Literal["high", "normal", "low"]
+# Where a change has to be before it is answered: postgres survives the total loss of Redis, redis does not.
+Ack = Literal["postgres", "redis"]
 
 PRIORITY_CODE: dict[Priority, str] = {"high": "0", "normal": "1", "low": "2"}
 DEFAULT_GRACE_MS = 60_000
@@ -204,7 +206,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A job as the API shows it. Instants are RFC 3339; next_run_at has the offset of the job's own zone.
 
     One of schedule and schedules is there. pause: of a paused job. skipped: occurrences that made no run, by reason, only
-    where one job is asked for.
+    where one job is asked for and there are some.
     """
 
     job_id: str
@@ -245,7 +247,9 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A run as the API shows it; status is one of the run states. `attempts` only where one run is asked for."""
+    """A run as the API shows it; status is one of the run states. `attempts` only where one run is asked for, and `payload` where
+    that run has one of its own.
+    """
 
     run_id: str
     job_id: str
@@ -259,3 +263,4 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     lateness_ms: int | None
     error: str | None
     attempts: list[AttemptView] | msgspec.UnsetType = msgspec.UNSET
+    payload: Any = msgspec.UNSET

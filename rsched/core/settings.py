@@ -20,7 +20,7 @@ from rsched.core.ids import SLUG
 
 ENV_PREFIX = "RSCHED_"
 # Read by the commands themselves, not by a kind of process.
-OTHER_VARIABLES = frozenset({"RSCHED_CONFIG", "RSCHED_URL"})
+OTHER_VARIABLES = frozenset({"RSCHED_CONFIG", "RSCHED_FAULTS", "RSCHED_URL"})
 
 _Ms = Annotated[int, Meta(ge=1, le=86_400_000)]
 
@@ -67,7 +67,16 @@ class ApiSettings(Settings, frozen=True, kw_only=True):
     ] = 5.0
 
 
-class SchedulerSettings(Settings, frozen=True, kw_only=True):
+class Measured(Settings, frozen=True, kw_only=True):
+    """What the kinds share that have no HTTP server of their own."""
+
+    metrics_host: Annotated[
+        str, Meta(description="Where /metrics is served; loopback, because nobody has to say who they are to read it")
+    ] = "127.0.0.1"
+    metrics_port: Annotated[int, Meta(ge=0, le=65535, description="Of /metrics; 0: not served")] = 0
+
+
+class SchedulerSettings(Measured, frozen=True, kw_only=True):
     ownership: Annotated[
         bool, Meta(description="Share partitions out instead of racing for them; saves work, no promise rests on it")
     ] = True
@@ -84,12 +93,18 @@ class SchedulerSettings(Settings, frozen=True, kw_only=True):
     reap_after_ms: Annotated[
         _Ms, Meta(description="Past a lease's end, so that its worker has stopped even if its clock runs a little slow")
     ] = 1000
+    catchup_per_s: Annotated[
+        int, Meta(ge=1, le=10_000, description="Late occurrences that one job gets in a second when it catches up")
+    ] = 10
+    catchup_share: Annotated[
+        float, Meta(gt=0, le=1, description="Part of a queue's starts that catching up takes while other runs wait")
+    ] = 0.2
     poll_ms: Annotated[_Ms, Meta(description="The longest sleep; wake-ups make it shorter, this is for a lost one")] = (
         1000
     )
 
 
-class WorkerSettings(Settings, frozen=True, kw_only=True):
+class WorkerSettings(Measured, frozen=True, kw_only=True):
     concurrency: Annotated[int, Meta(ge=1, le=10_000, description="Attempts at once; HTTP calls mostly wait")] = 100
     queues: Annotated[
         tuple[str, ...], Meta(description="Queues to serve; empty: http and, with an app, the queues of its functions")
@@ -120,7 +135,7 @@ class WorkerSettings(Settings, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "threads", min(self.concurrency, 32))
 
 
-class RecorderSettings(Settings, frozen=True, kw_only=True):
+class RecorderSettings(Measured, frozen=True, kw_only=True):
     batch: Annotated[
         int, Meta(ge=1, le=50_000, description="Events in a transaction; more is faster to copy and later to be seen")
     ] = 5000
@@ -131,9 +146,35 @@ class RecorderSettings(Settings, frozen=True, kw_only=True):
         int,
         Meta(ge=0, le=86_400_000, description="Journal kept behind the position, for a Postgres that loses its tail"),
     ] = 60_000
+    lease_ms: Annotated[
+        int,
+        Meta(
+            ge=1, le=60_000, description="The longest lease of any worker: so long are runs held when Redis lost writes"
+        ),
+    ] = 60_000
     forget_after_s: Annotated[
         float, Meta(ge=0, le=604_800, description="Completed jobs leave Redis this long after they are recorded")
     ] = 600
+    retention_days: Annotated[
+        int,
+        Meta(
+            ge=0, le=36_500, description="History of older days leaves Postgres for the archive; 0: it stays for ever"
+        ),
+    ] = 30
+    archive_dir: Annotated[
+        str,
+        Meta(description="Folder that old history is exported to as Parquet (absolute); empty: it stays in Postgres"),
+    ] = ""
+    reconcile_every_s: Annotated[
+        float,
+        Meta(ge=0, le=86_400, description="Rest between two passes over all that a shard holds; 0: no passes"),
+    ] = 600
+    reconcile_pace_ms: Annotated[
+        int,
+        Meta(
+            ge=0, le=10_000, description="Pause after each page of a pass; more spares Redis, and a pass takes longer"
+        ),
+    ] = 50
 
 
 KINDS: dict[str, type[Settings]] = {

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from rsched.core.ids import RunId
-from rsched.core.packed import JobHead, JobRecord, RunRecord, unpack_job
+from rsched.core.ids import RunId, split_run_id
+from rsched.core.misfire import NOTHING_MISSED, Settled
+from rsched.core.packed import JobHead, JobRecord, RunRecord, misfire_code, overlap_code, unpack_job
 from rsched.core.states import JobState, RunState
-from rsched.ledger.stored import StoredRun, with_attempts
-from rsched.store.jobs import PutReply, TriggerReply, VerbReply
+from rsched.ledger.stored import StoredExclusions, StoredRun, StoredSkip, with_attempts
+from rsched.store.jobs import Exclusions, PutReply, TriggerReply, VerbReply
 
 NOW = 1_793_000_000_000
 
@@ -43,6 +44,11 @@ class FakeStore:
     runs: dict[str, RunRecord] = field(default_factory=dict)
     triggers: dict[tuple[str, str], str] = field(default_factory=dict)
     skips: list[Any] = field(default_factory=list)
+    settled: list[Settled] = field(default_factory=list)
+    backfills: list[Any] = field(default_factory=list)
+    payloads: dict[str, bytes] = field(default_factory=dict)
+    calendars: dict[tuple[str, str], Exclusions] = field(default_factory=dict)
+    full: bool = False
     bodies: dict[str, Any] = field(default_factory=dict)
     entries: int = 0
     opened: bool = True
@@ -80,6 +86,8 @@ class FakeStore:
             tag = "deleted"
         elif item.expect == 0 and head is not None:
             tag = "exists"
+        elif item.expect == 0 and self.full:
+            tag = "full"
         elif item.expect and head is None:
             tag = "missing"
         elif item.expect and head is not None and head.version != item.expect:
@@ -109,29 +117,73 @@ class FakeStore:
             return VerbReply("already", now, None, old.head.version)
         if old.head.state is JobState.COMPLETED and already is not None:
             return VerbReply("completed", now, None, 0)
+        if old.head.state is JobState.COMPLETED and to is JobState.PAUSED:
+            return VerbReply("completed", now, None, 0)
         head = old.head._replace(state=to, version=old.head.version + 1, sv=old.head.sv + 1, sv_at=now)
         self.jobs[job] = head if to is JobState.DELETED else old._replace(head=head)
         return VerbReply("ok", now, self._entry(), head.version)
 
-    async def pause(self, job: str, *, expect: int = 0) -> VerbReply:
-        reply = self._verb(job, expect, already=JobState.PAUSED, to=JobState.PAUSED)
+    async def pause(
+        self, job: str, *, expect: int = 0, until: int | None = None, missed: Any = None, note: str = ""
+    ) -> VerbReply:
+        old = self.jobs.get(job)
+        said = {"until": until or 0, "missed": misfire_code(missed) if missed else "", "note": note}
+        if isinstance(old, JobRecord) and old.head.state is JobState.PAUSED and expect in (0, old.head.version):
+            head = old.head._replace(**said)  # type: ignore[arg-type]
+            if head == old.head:
+                return VerbReply("already", self.clock.ms, None, head.version)
+            head = head._replace(version=head.version + 1)
+            self.jobs[job] = old._replace(head=head)
+            return VerbReply("ok", self.clock.ms, self._entry(), head.version)
+        reply = self._verb(job, expect, already=None, to=JobState.PAUSED)
         if reply.tag == "ok":
             self.due[job] = None
+            now_paused = self.jobs[job]
+            assert isinstance(now_paused, JobRecord)
+            self.jobs[job] = now_paused._replace(head=now_paused.head._replace(**said))  # type: ignore[arg-type]
         return reply
 
-    async def resume(self, job: str, *, expect: int, due: int | None, missed: Any = None) -> VerbReply:
-        to = JobState.COMPLETED if due is None else JobState.ACTIVE
+    async def resume(self, job: str, *, expect: int, due: int | None, missed: Settled = NOTHING_MISSED) -> VerbReply:
+        to = JobState.COMPLETED if due is None and missed == NOTHING_MISSED else JobState.ACTIVE
         reply = self._verb(job, expect, already=JobState.ACTIVE, to=to)
         if reply.tag == "ok":
             self.due[job] = due
-            if missed:
-                self.skips.append(missed)
+            self.settled.append(missed)
+            resumed = self.jobs[job]
+            assert isinstance(resumed, JobRecord)
+            self.jobs[job] = resumed._replace(head=resumed.head._replace(until=0, missed="", note=""))
+            if missed.skipped is not None:
+                self.skips.append(missed.skipped)
         return reply
+
+    async def backfill(self, job: str, *, sv: int, ranges: Any, counts: Any = ()) -> VerbReply:
+        self.backfills.append((job, list(ranges), list(counts)))
+        return VerbReply("ok", self.clock.ms, self._entry(), 0)
+
+    async def dues(self, jobs: Any) -> dict[str, int]:
+        return {job: due for job in jobs if (due := self.due.get(job)) is not None}
+
+    async def get_exclusions(self, team: str, names: Any) -> dict[str, Exclusions]:
+        found = {name: self.calendars.get((team, name)) for name in names}
+        return {name: c for name, c in found.items() if c is not None and c.entries is not None}
+
+    async def put_exclusions(self, team: str, name: str, *, expect: int, entries: Any) -> VerbReply:
+        old = self.calendars.get((team, name))
+        version = old.version if old is not None else 0
+        there = old is not None and old.entries is not None
+        if entries is None and not there:
+            return VerbReply("missing", self.clock.ms, None, 0)
+        if expect != (version if there else 0):
+            return VerbReply("conflict", self.clock.ms, None, version)
+        self.calendars[team, name] = Exclusions(version + 1, entries)
+        return VerbReply("ok", self.clock.ms, self._entry(), version + 1)
 
     async def remove(self, job: str, *, expect: int = 0) -> VerbReply:
         return self._verb(job, expect, already=None, to=JobState.DELETED)
 
-    async def trigger(self, job: str, *, suffix: str, repeat_key: str) -> TriggerReply:
+    async def trigger(
+        self, job: str, *, suffix: str, repeat_key: str, overlap: Any = None, payload: bytes | None = None
+    ) -> TriggerReply:
         old = self.jobs.get(job)
         now = self.clock.ms
         if not isinstance(old, JobRecord):
@@ -140,9 +192,16 @@ class FakeStore:
             return TriggerReply("completed", now, None, None)
         if repeat_key and (job, repeat_key) in self.triggers:
             return TriggerReply("already", now, "1-0", self.triggers[job, repeat_key])  # type: ignore[arg-type]
+        own = overlap_code(old.definition.overlap)
+        if overlap not in (None, "allow") and not own:
+            return TriggerReply("untracked", now, None, None)
         run = f"{job}:m-{now}-{suffix}"
+        letter = (overlap_code(overlap) or "a") if own and overlap is not None else own
+        flags = "M" + ("P" if payload is not None else "") + letter
+        if payload is not None:
+            self.payloads[run] = payload
         self.triggers[job, repeat_key] = run
-        self.runs[run] = RunRecord(RunState.QUEUED, 1, old.head.lane, 1, 0, 0, "", now, now, 0, "M")
+        self.runs[run] = RunRecord(RunState.QUEUED, 1, old.head.lane, 1, 0, 0, "", now, now, 0, flags)
         return TriggerReply("ok", now, self._entry(), run)  # type: ignore[arg-type]
 
     async def cancel(self, run: str) -> VerbReply:
@@ -153,6 +212,9 @@ class FakeStore:
             return VerbReply("cancelling", self.clock.ms, self._entry(), 0)
         self.runs[run] = old._replace(state=RunState.CANCELLED)
         return VerbReply("ok", self.clock.ms, self._entry(), 0)
+
+    async def stream_last(self, stream: str) -> str:
+        return "0-0"
 
     async def is_open(self) -> bool:
         return self.opened
@@ -190,9 +252,41 @@ class FakeLedger:
         ]
         return max(found, key=lambda j: j.definition.incarnation, default=None)
 
+    async def last_incarnations(self, handles: Any) -> Any:
+        found = {owner: await self.last_incarnation(*owner) for owner in handles}
+        return {owner: job for owner, job in found.items() if job is not None}
+
     async def jobs(self, *, team: Any, state: Any, limit: int, **_: Any) -> Any:
         found = [j for j in self._all() if not j.deleted and team in (None, j.definition.team)]
         return [j for j in found if state in (None, j.head.state)][:limit], None
+
+    async def skipped(self, job_id: str) -> dict[str, int]:
+        return {"paused": sum(s.total for s in self.store.skips)} if self.store.skips else {}
+
+    async def skips_page(self, job_id: str, *, cursor: Any, limit: int) -> Any:
+        now = self.store.clock.ms
+        return [StoredSkip(s.first, s.last, s.total, "paused", now) for s in self.store.skips][:limit], None
+
+    async def payload(self, run_id: str) -> bytes | None:
+        return self.store.payloads.get(run_id)
+
+    async def occurrences_run(self, job_id: str, *, since: int, until: int, sv: int) -> set[int]:
+        found = (split_run_id(r) for r in self.store.runs if r.startswith(job_id))
+        return {s[1] for s in found if s is not None and not s[2] and since <= s[1] < until}
+
+    async def open_catchups(self, job_id: str, *, sv: int) -> list[tuple[int, int]]:
+        return [r for job, ranges, _ in self.store.backfills if job == job_id for r in ranges]
+
+    async def exclusions(self, names: Any) -> Any:
+        found = {key: self.store.calendars[key] for key in names if key in self.store.calendars}
+        return {key: StoredExclusions(*key, c.version, NOW, c.entries) for key, c in found.items()}
+
+    async def exclusions_page(self, team: str, *, cursor: Any, limit: int) -> Any:
+        found = await self.exclusions(self.store.calendars)
+        return [c for c in found.values() if c.team == team and c.entries is not None][:limit], None
+
+    async def jobs_that_may_name(self, team: str, name: str) -> Any:
+        return [j for j in self._all() if not j.deleted and j.definition.team == team]
 
     def _run(self, run_id: str) -> StoredRun:
         record = self.store.runs[run_id]

@@ -12,24 +12,31 @@ from rsched.runtime.clock import SystemClock
 from rsched.store.store import Store
 
 
-async def _pump(store: Store, ledger: Ledger) -> None:
+async def _pump(store: Store, ledger: Ledger, going: asyncio.Event) -> None:
     position = await ledger.position("s0", "definitions")
     while True:
         for stream, entry, pairs in await store.read_journal({"definitions": position}, block_ms=1000, count=100):
             events = [unpack_event(kind, payload) for kind, payload in pairs]
+            await going.wait()
             assert await ledger.record("s0", stream=stream, expected=position, new=entry, events=events)
             position = entry
 
 
 @asynccontextmanager
-async def recording(redis_url: str, database_url: str, *, prefix: str) -> AsyncIterator[Store]:
+async def recording(
+    redis_url: str, database_url: str, *, prefix: str, going: asyncio.Event | None = None
+) -> AsyncIterator[Store]:
+    """going: records only while it is set."""
+    if going is None:
+        going = asyncio.Event()
+        going.set()
     clock = SystemClock()
     store = Store.open(redis_url, prefix=prefix, shard="s0", clock=clock)
     async with Ledger(database_url, clock=clock) as ledger:
         generation, fence = await ledger.next_generation("s0", redis_fence=0)
         assert await store.reopen(generation, fence=fence)
         await store.open_(hold_ms=0)
-        task = asyncio.create_task(_pump(store, ledger))
+        task = asyncio.create_task(_pump(store, ledger, going))
         try:
             yield store
         finally:

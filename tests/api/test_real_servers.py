@@ -60,8 +60,10 @@ class Served:
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),))
 
     async def _serve(self) -> None:
-        self._stop = anyio.Event()
-        async with recording(self._options.redis_url, self._options.database_url, prefix=self._options.prefix):
+        self._stop, self._going = anyio.Event(), asyncio.Event()
+        self._going.set()
+        o = self._options
+        async with recording(o.redis_url, o.database_url, prefix=o.prefix, going=self._going):
             await run_api(self._options, self._stop, clock=SystemClock())
 
     def __enter__(self) -> Served:
@@ -81,6 +83,12 @@ class Served:
         self._thread.join(10)
         assert not self._thread.is_alive()
         self._loop.close()
+
+    def pause_recording(self) -> None:
+        self._loop.call_soon_threadsafe(self._going.clear)
+
+    def go_on_recording(self) -> None:
+        self._loop.call_soon_threadsafe(self._going.set)
 
     def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> requests.Response:
         data = None if body is None else json.dumps(body)
@@ -186,3 +194,40 @@ def test_puts_that_race_deletes_of_the_name_create_or_replace(served: Served) ->
     with ThreadPoolExecutor(10) as pool:
         codes = Counter(pool.map(call, range(40)))
     assert set(codes) <= {("put", 200), ("put", 201), ("delete", 204), ("delete", 404)}
+
+
+def test_control_over_a_job_on_real_servers(served: Served) -> None:
+    """Pauses, triggers with a payload, backfills, skips, bulk verbs and calendars, as Redis and Postgres keep them."""
+    anchored = {"every": "10s", "anchor": "2026-01-01T00:00:00Z"}
+    made = served("POST", "/v1/jobs", job(name="c", schedule=anchored, overlap="skip", tags=["t"])).json()
+    path = f"/v1/jobs/{made['job_id']}"
+    paused = served("POST", f"{path}/pause", {"note": "n|\n", "until": "1h", "missed": "run_once"}).json()
+    assert (paused["pause"]["note"], paused["pause"]["missed"]) == ("n|\n", "run_once")
+    kept = served("PUT", path, job(schedule=anchored, overlap="queue_all", tags=["t"])).json()
+    assert (kept["state"], kept["pause"]) == ("paused", paused["pause"])
+    assert served("POST", f"{path}/resume", {"missed": "skip"}).json()["state"] == "active"
+    run = served("POST", f"{path}/trigger", {"payload": {"a": 1}, "overlap": "allow"}, Idempotency_Key="k").json()
+    assert served("GET", f"/v1/runs/{run['run_id']}").json()["payload"] == {"a": 1}
+    assert served("POST", f"{path}/trigger", {"payload": 2}, Idempotency_Key="k").status_code == 422
+    again = served("POST", f"{path}/trigger", {"payload": {"a": 1}, "overlap": "allow"}, Idempotency_Key="k")
+    assert again.json()["run_id"] == run["run_id"]
+    span = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T00:01:00Z"}
+    first = served("POST", f"{path}/backfill", span)
+    assert (first.status_code, first.json()["occurrences"], first.json()["already"]) == (202, 6, 0), first.text
+    repeat = served("POST", f"{path}/backfill", span).json()
+    assert (repeat["occurrences"], repeat["already"]) == (0, 6)
+    assert served("GET", f"{path}/skips?limit=1").status_code == 200
+    for verb, changed in (("pause", 1), ("pause", 0), ("resume", 1)):
+        answer = served("POST", f"/v1/jobs:{verb}", {"filter": {"tag": "t", "name": "c*"}})
+        assert (answer.status_code, answer.json()["changed"]) == (200, changed), answer.text
+    calendar = "/v1/teams/default/calendars/days"
+    assert served("PUT", calendar, {"dates": ["2026-12-25"]}).status_code == 201
+    assert served("GET", "/v1/teams/default/calendars").json()["items"][0]["total"] == 1
+    excluding = {"cron": "0 2 * * *", "exclude": ["days"]}
+    assert served("POST", "/v1/jobs", job(name="d", schedule=excluding)).json()["next_run_at"]
+    assert all(j["next_run_at"] for j in served("GET", "/v1/jobs?name=d").json()["items"])
+    assert served("DELETE", calendar).status_code == 409
+    assert served("POST", "/v1/jobs:delete", {"filter": {"team": "default"}}).json()["changed"] == 2
+    assert served("DELETE", calendar).status_code == 204
+    fresh = served("POST", "/v1/jobs", job(name="c", schedule=anchored)).json()
+    assert (fresh["state"], fresh["overlap"], "pause" in fresh, "skipped" in fresh) == ("active", "allow", False, False)

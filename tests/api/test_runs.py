@@ -31,6 +31,17 @@ def test_runs_are_listed_and_read_with_their_attempts(world: World) -> None:
     assert [(a["attempt"], a["fence"], a["status"]) for a in one["attempts"]] == [(1, 9, "SUCCEEDED")]
 
 
+def test_runs_of_a_deleted_job_are_listed_by_its_id_and_not_by_its_name(world: World) -> None:
+    job_id = world.create(name="n")["job_id"]
+    run_id = world.call("POST", "/v1/jobs/n/trigger").json["run_id"]
+    assert world.call("DELETE", "/v1/jobs/n").status == 204
+    listed = world.call("GET", f"/v1/jobs/{job_id}/runs")
+    assert [r["run_id"] for r in listed.json["items"]] == [run_id]
+    assert world.call("GET", f"/v1/runs/{run_id}").status == 200
+    assert world.call("GET", "/v1/jobs/n/runs").status == 404
+    assert world.call("GET", f"/v1/jobs/{job_id}").status == 404
+
+
 def test_cancel_ends_what_waits_and_a_repeat_says_the_same(world: World) -> None:
     run_id = world.call("POST", f"/v1/jobs/{world.create()['job_id']}/trigger").json["run_id"]
     for _ in range(2):

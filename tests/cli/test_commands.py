@@ -173,11 +173,12 @@ def test_a_run_shows_its_attempts() -> None:
 def test_next_is_computed_without_a_server() -> None:
     result = rsched("next", "0 2 * * *", "--tz", "Asia/Kolkata", "--from", "2026-10-25T00:00:00Z", "-n", "1", "--json")
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout) == {
-        "occurrences": [{"utc": "2026-10-25T20:30:00Z", "local": "2026-10-26T02:00:00+05:30", "note": None}]
-    }
+    assert json.loads(result.stdout)["occurrences"] == [
+        {"utc": "2026-10-25T20:30:00Z", "local": "2026-10-26T02:00:00+05:30", "note": None}
+    ]
     plain = rsched("next", "@hourly", "--from", "2026-10-25T00:00:00Z", "-n", "2")
-    assert [line.split("\t")[0] for line in plain.stdout.splitlines()] == [
+    # The first line says the schedule in words.
+    assert [line.split("\t")[0] for line in plain.stdout.splitlines()][1:] == [
         "UTC",
         "2026-10-25T01:00:00Z",
         "2026-10-25T02:00:00Z",

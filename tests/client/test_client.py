@@ -164,6 +164,44 @@ def test_verbs_reach_their_paths() -> None:
     assert (api.seen[0].method, api.seen[0].headers["if-match"]) == ("DELETE", '"2"')
 
 
+def test_every_verb_that_changes_something_passes_on_what_to_wait_for() -> None:
+    spec = {"schedule": {"every": "5m"}, "target": {"type": "function", "function": "f"}}
+    with serving(Reply(200, JOB)) as api, Client(api.url) as client:
+        client.create_job(delay="2s", url="http://x/", ack="redis")
+        client.create_spec(spec, ack="redis")
+        client.put_job("n", cron="@daily", function="f", team="ops", ack="redis")
+        client.put_spec("n", spec, ack="redis")
+        client.pause_job("n", ack="redis")
+        client.resume_job("n", ack="redis")
+        client.delete_job("n", ack="redis")
+    paths = [s.path for s in api.seen]
+    with serving(Reply(202, RUN)) as api, Client(api.url) as client:
+        client.trigger_job("n", ack="redis")
+        client.cancel_run(RUN["run_id"], ack="redis")
+    paths += [s.path for s in api.seen]
+    with serving(Reply(201, {"items": []})) as api, Client(api.url) as client:
+        client.create_jobs([spec], ack="redis")
+    paths += [s.path for s in api.seen]
+    assert len(paths) == 10
+    assert [p for p in paths if not p.endswith("ack=redis")] == []
+
+
+def test_jobs_are_created_in_one_request_that_is_repeated_under_its_key() -> None:
+    answer = Reply(201, {"items": [JOB, JOB]})
+    specs = [
+        JobSpec(schedule=ScheduleSpec(every="5m"), target=FunctionTarget(function="f")),
+        {"schedule": {"every": "1h"}, "target": {"type": "http", "url": "http://x/"}},
+    ]
+    clock = SteppedClock()
+    with serving(problem(503, "durability_unknown"), answer) as api, Client(api.url, clock=clock) as client:
+        jobs = client.create_jobs(specs)
+    assert [j.job_id for j in jobs] == [JOB["job_id"]] * 2
+    assert [(s.method, s.path) for s in api.seen] == [("POST", "/v1/jobs:batch")] * 2
+    assert len({s.headers["idempotency-key"] for s in api.seen}) == 1
+    assert api.seen[0].body == api.seen[1].body
+    assert [j["schedule"] for j in api.seen[0].body["jobs"]] == [{"every": "5m"}, {"every": "1h"}]
+
+
 def test_a_delete_whose_answer_was_lost_is_done_when_nothing_is_there_any_more() -> None:
     lost = problem(503, "durability_unknown")
     with serving(lost, problem(404, "not_found")) as api, Client(api.url, clock=SteppedClock()) as client:
@@ -187,7 +225,7 @@ def test_a_preview_names_its_start() -> None:
 
 async def _use(url: str) -> list[Any]:
     async with AsyncClient(url) as client:
-        job = await client.create_job("nightly", every=timedelta(minutes=5), url="http://x/")
+        job = await client.create_job("nightly", every=timedelta(minutes=5), url="http://x/", ack="redis")
         return [job, *[j async for j in client.list_jobs()]]
 
 

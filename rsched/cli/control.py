@@ -1,0 +1,206 @@
+"""`rsched jobs pause|resume|delete|trigger|backfill|skips`: stopping, starting and repeating what schedules do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from rsched.cli import options, shown
+from rsched.cli.options import Cursor, JobRef, Json, Limit, Team, Url
+from rsched.cli.output import print_json
+
+if TYPE_CHECKING:
+    from rsched.client import Client
+
+
+def _option(name: str, text: str) -> Any:
+    return typer.Option(name, help=text, show_default=False)
+
+
+_Job = Annotated[
+    str | None, typer.Argument(metavar="[JOB]", help="A job_id or name; left out: all that match.", show_default=False)
+]
+_Tag = Annotated[str | None, _option("--tag", "All jobs with this tag.")]
+_State = Annotated[str | None, _option("--state", "All jobs in this state.")]
+_Name = Annotated[str | None, _option("--name", "All jobs of this name, * for any text.")]
+_All = Annotated[bool, _option("--all", "Do it to all that match, not to one JOB.")]
+_DryRun = Annotated[bool, _option("--dry-run", "Say which jobs it would be, and change nothing.")]
+_Missed = Annotated[str | None, _option("--missed", "What was missed meanwhile: skip, run_once or run_all.")]
+_Key = Annotated[str | None, _option("--idempotency-key", "A repeat with this key gives the same run.")]
+
+
+def pause(
+    job: _Job = None,
+    *,
+    note: Annotated[str | None, _option("--note", "Why.")] = None,
+    until: Annotated[str | None, _option("--until", "When it ends by itself: an instant, or such as 2h.")] = None,
+    missed: _Missed = None,
+    team: Team = None,
+    tag: _Tag = None,
+    state: _State = None,
+    name: _Name = None,
+    everything: _All = False,
+    dry_run: _DryRun = False,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Stop a job's occurrences until it is resumed, or those of --all that match."""
+    found: dict[str, Any] = {"note": note, "until": until, "missed": missed}
+    matching = _matching(job, everything, dry_run, {"team": team, "tag": tag, "state": state, "name": name})
+    with options.client(url) as client:
+        if matching is not None:
+            _bulk(client, "pause", matching, dry_run=dry_run, as_json=as_json, **found)
+            return
+        paused = client.pause_job(str(job), team=team, **found)
+    ends = f" until {paused.pause.until}" if paused.pause is not None and paused.pause.until else ""
+    print_json(paused) if as_json else typer.echo(f"{paused.job_id} is {paused.state}{ends}")
+
+
+def resume(
+    job: _Job = None,
+    *,
+    missed: _Missed = None,
+    team: Team = None,
+    tag: _Tag = None,
+    state: _State = None,
+    name: _Name = None,
+    everything: _All = False,
+    dry_run: _DryRun = False,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Let a paused job go on with its next occurrence, or all that match."""
+    matching = _matching(job, everything, dry_run, {"team": team, "tag": tag, "state": state, "name": name})
+    given: dict[str, Any] = {"missed": missed}
+    with options.client(url) as client:
+        if matching is not None:
+            _bulk(client, "resume", matching, dry_run=dry_run, as_json=as_json, **given)
+            return
+        found = client.resume_job(str(job), team=team, **given)
+    print_json(found) if as_json else typer.echo(
+        f"{found.job_id} is {found.state}, next {found.next_run_at or 'never'}"
+    )
+
+
+def delete(
+    job: _Job = None,
+    *,
+    team: Team = None,
+    tag: _Tag = None,
+    state: _State = None,
+    name: _Name = None,
+    everything: _All = False,
+    dry_run: _DryRun = False,
+    yes: Annotated[bool, _option("--yes", "Do not ask before many are deleted.")] = False,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Delete a job, or all that match; their history stays."""
+    matching = _matching(job, everything, dry_run, {"team": team, "tag": tag, "state": state, "name": name})
+    with options.client(url) as client:
+        if matching is not None:
+            if not (dry_run or yes):
+                there = sum(page.matched for page in _pages(client, "delete", matching, dry_run=True))
+                typer.confirm(f"delete {there} jobs?", abort=True, err=True)
+            _bulk(client, "delete", matching, dry_run=dry_run, as_json=as_json)
+            return
+        client.delete_job(str(job), team=team)
+    print_json({"deleted": job}) if as_json else typer.echo(f"deleted {job}")
+
+
+def trigger(
+    job: JobRef,
+    *,
+    payload: Annotated[str | None, _option("--payload", "Any JSON, or @file; by default the job's.")] = None,
+    overlap: Annotated[str | None, _option("--overlap", "Instead of the job's policy, such as allow.")] = None,
+    team: Team = None,
+    key: _Key = None,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Run a job once now, beside its schedule."""
+    given: dict[str, Any] = {"overlap": overlap}
+    if payload is not None:
+        given["payload"] = options.json_of("--payload", payload)
+    with options.client(url) as client:
+        run = client.trigger_job(job, team=team, idempotency_key=key, **given)
+    print_json(run) if as_json else typer.echo(f"{run.run_id} is {run.status}")
+
+
+def backfill(
+    job: JobRef,
+    *,
+    start: Annotated[str, _option("--from", "The first instant that counts, such as 2026-10-25T00:00:00Z.")],
+    end: Annotated[str | None, _option("--to", "The first that does not, by default now.")] = None,
+    dry_run: Annotated[bool, _option("--dry-run", "Say how many runs it would be, and owe none.")] = False,
+    team: Team = None,
+    url: Url = None,
+    as_json: Json = False,
+) -> None:
+    """Run the occurrences of a past range that have no run."""
+    with options.client(url) as client:
+        found = client.backfill(job, start, end, dry_run=dry_run, team=team)
+    if as_json:
+        print_json(found)
+        return
+    verb = "would be owed" if found.dry_run else "are owed"
+    span = f", {found.first} to {found.last}, {found.pace_per_s} a second" if found.occurrences else ""
+    typer.echo(f"{found.occurrences} runs of {found.job_id} {verb}{span}; {found.already} were there already")
+
+
+def skips(
+    job: JobRef, team: Team = None, limit: Limit = 20, cursor: Cursor = None, url: Url = None, as_json: Json = False
+) -> None:
+    """List the occurrences of a job that made no run and why, the latest first."""
+    with options.client(url) as client:
+        page = client.skips_page(job, team=team, limit=limit, cursor=cursor)
+    print_json(page) if as_json else shown.skips(page)
+
+
+def add_to(app: typer.Typer) -> None:
+    for command in (pause, resume, trigger, delete, backfill, skips):
+        app.command()(command)
+
+
+def _matching(job: str | None, everything: bool, dry_run: bool, given: dict[str, str | None]) -> dict[str, Any] | None:
+    """The filter of a bulk request; None where one job is meant."""
+    others = [f"--{name}" for name in ("tag", "state", "name") if given[name] is not None]
+    if job is not None:
+        if everything or others or dry_run:
+            extra = ", ".join([*others, *(["--all"] if everything else []), *(["--dry-run"] if dry_run else [])])
+            raise typer.BadParameter(f"is one job, and {extra} is for many; leave one of the two out", param_hint="JOB")
+        return None
+    if not everything and not dry_run:
+        raise typer.BadParameter("say which: a JOB, or --all with --team, --tag, --state or --name", param_hint="JOB")
+    return {**given, "all_jobs": everything}
+
+
+def _pages(
+    client: Client, verb: Literal["pause", "resume", "delete"], matching: dict[str, Any], *, dry_run: bool, **more: Any
+) -> Any:
+    cursor: str | None = None
+    while True:
+        page = client.bulk(verb, **matching, **more, dry_run=dry_run, cursor=cursor)
+        yield page
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def _bulk(
+    client: Client,
+    verb: Literal["pause", "resume", "delete"],
+    matching: dict[str, Any],
+    *,
+    dry_run: bool,
+    as_json: bool,
+    **more: Any,
+) -> None:
+    pages = list(_pages(client, verb, matching, dry_run=dry_run, **more))
+    if as_json:
+        print_json(pages)
+    else:
+        shown.bulk(pages)
+    if any(page.failed for page in pages):
+        raise typer.Exit(1)

@@ -1,0 +1,182 @@
+"""What a success stands for: Postgres by default, Redis where asked for, and a 503 that says so where it is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from rsched_api.ack import HEADER, changes
+from rsched_api.app import ROUTES
+
+from rsched.core.settings import ApiSettings
+from tests.api.conftest import World, job
+from tests.api.test_real_servers import Served, free_port
+
+pytestmark = pytest.mark.usefixtures("anyio_backend")
+
+
+@pytest.fixture
+def served(redis_url: str, database_url: str, redis_prefix: str) -> Iterator[Served]:
+    options = ApiSettings(
+        redis_url=redis_url, database_url=database_url, prefix=redis_prefix, port=free_port(), ack_timeout_s=0.5
+    )
+    with Served(options) as it:
+        yield it
+
+
+class Verb(NamedTuple):
+    """request: from the id of the job `there` to what is sent. seen: whether a reader sees that it was done."""
+
+    handler: str
+    request: Callable[[Served, str], tuple[str, str, Any]]
+    seen: Callable[[Served, str, Any], bool]
+
+
+def _state(state: str) -> Callable[[Served, str, Any], bool]:
+    return lambda served, job_id, _: served("GET", f"/v1/jobs/{job_id}").json()["state"] == state
+
+
+def _resume(served: Served, job_id: str) -> tuple[str, str, Any]:
+    assert served("POST", f"/v1/jobs/{job_id}/pause?ack=redis").status_code == 200
+    return "POST", f"/v1/jobs/{job_id}/resume", None
+
+
+def _cancel(served: Served, job_id: str) -> tuple[str, str, Any]:
+    run = served("POST", f"/v1/jobs/{job_id}/trigger?ack=redis").json()["run_id"]
+    return "POST", f"/v1/runs/{run}/cancel", None
+
+
+def _run_there(served: Served, job_id: str, body: Any) -> bool:
+    return bool(served("GET", f"/v1/runs/{body['run_id']}").json()["status"] == "QUEUED")
+
+
+# What one reader may be shown more of than another is left out.
+def _core(job: Any) -> Any:
+    return {k: job[k] for k in ("job_id", "name", "version", "state", "timeout_s", "created_at", "next_run_at")}
+
+
+def _same(path: str) -> Callable[[Served, str, Any], bool]:
+    return lambda served, _, body: bool(_core(served("GET", path).json()) == _core(body))
+
+
+VERBS = [
+    Verb("post_job", lambda s, j: ("POST", "/v1/jobs", job(name="new")), _same("/v1/jobs/new")),
+    Verb(
+        "post_jobs",
+        lambda s, j: ("POST", "/v1/jobs:batch", {"jobs": [job(name="new")]}),
+        lambda s, _, body: bool(_core(s("GET", "/v1/jobs/new").json()) == _core(body["items"][0])),
+    ),
+    Verb("put_job", lambda s, j: ("PUT", "/v1/jobs/new", job()), _same("/v1/jobs/new")),
+    Verb("put_job", lambda s, j: ("PUT", "/v1/jobs/there", job(timeout_s=7)), _same("/v1/jobs/there")),
+    Verb(
+        "delete_job",
+        lambda s, j: ("DELETE", f"/v1/jobs/{j}", None),
+        lambda s, j, _: {s("GET", f"/v1/jobs/{ref}").status_code for ref in (j, "there")} == {404},
+    ),
+    Verb("pause_job", lambda s, j: ("POST", f"/v1/jobs/{j}/pause", None), _state("paused")),
+    Verb("resume_job", _resume, _state("active")),
+    Verb("trigger_job", lambda s, j: ("POST", f"/v1/jobs/{j}/trigger", None), _run_there),
+    Verb(
+        "cancel_run",
+        _cancel,
+        # Nothing but the journal knows of it, so a reader is told to wait rather than that there is no such run.
+        lambda s, _, body: bool(s("GET", f"/v1/runs/{body['run_id']}").status_code == 503),
+    ),
+]
+# They wait through the same deps.recorded; no row of their own yet.
+OTHERS = {"backfill_job", "delete_calendar", "delete_jobs", "pause_jobs", "put_calendar", "resume_jobs"}
+each_verb = pytest.mark.parametrize("verb", VERBS, ids=[f"{i}-{v.handler}" for i, v in enumerate(VERBS)])
+
+
+def _there(served: Served) -> str:
+    """A recorded job."""
+    made = served("POST", "/v1/jobs", job(name="there", schedule={"every": "1h"}))
+    assert (made.status_code, made.headers[HEADER]) == (201, "postgres")
+    return str(made.json()["job_id"])
+
+
+def test_every_verb_that_changes_something_is_tested_here() -> None:
+    changing = {r.endpoint.__name__ for r in ROUTES for m in r.methods or () if changes(m, r.path)}
+    assert changing == {v.handler for v in VERBS} | OTHERS
+
+
+@each_verb
+def test_ack_redis_answers_while_nothing_is_recorded_and_says_so(served: Served, verb: Verb) -> None:
+    job_id = _there(served)
+    served.pause_recording()
+    method, path, body = verb.request(served, job_id)
+    answer = served(method, f"{path}?ack=redis", body)
+    assert (answer.status_code // 100, answer.headers[HEADER]) == (2, "redis"), answer.text
+    assert verb.seen(served, job_id, answer.json() if answer.content else None)
+
+
+@each_verb
+def test_what_is_not_recorded_in_time_is_unknown_and_a_repeat_settles_it(served: Served, verb: Verb) -> None:
+    job_id = _there(served)
+    served.pause_recording()
+    method, path, body = verb.request(served, job_id)
+    unknown = served(method, path, body, Idempotency_Key="k")
+    problem = unknown.json()
+    assert (unknown.status_code, problem["code"], problem["durability"]) == (503, "durability_unknown", "unknown")
+    assert unknown.headers["retry-after"]
+    assert HEADER not in unknown.headers
+    if verb.handler != "post_jobs":
+        assert problem.get("job_id") or problem.get("run_id")
+    served.go_on_recording()
+    settled = served(method, path, body, Idempotency_Key="k")
+    # A repeated DELETE finds nothing any more, which is what it asked for.
+    assert settled.status_code // 100 == 2 or (method, settled.status_code) == ("DELETE", 404), settled.text
+    if settled.status_code != 404:
+        assert settled.headers[HEADER] == "postgres"
+
+
+def test_the_durable_repeat_of_a_fast_answer_waits_for_the_record(served: Served) -> None:
+    served.pause_recording()
+    fast = served("POST", "/v1/jobs?ack=redis", job(name="n"), Idempotency_Key="k")
+    assert served("POST", "/v1/jobs", job(name="n"), Idempotency_Key="k").status_code == 503
+    served.go_on_recording()
+    again = served("POST", "/v1/jobs", job(name="n"), Idempotency_Key="k")
+    assert (again.status_code, again.json()) == (201, fast.json())
+
+
+def test_a_name_that_was_deleted_and_made_again_unrecorded_is_found_as_it_is_now(served: Served) -> None:
+    old = _there(served)
+    served.pause_recording()
+    assert served("DELETE", f"/v1/jobs/{old}?ack=redis").status_code == 204
+    new = served("POST", "/v1/jobs?ack=redis", job(name="there")).json()
+    assert new["job_id"] != old
+    assert _core(served("GET", "/v1/jobs/there").json()) == _core(new)
+    assert served("POST", "/v1/jobs/there/pause?ack=redis").json()["job_id"] == new["job_id"]
+
+
+def test_a_run_that_was_cancelled_unrecorded_is_shown_as_soon_as_it_is(served: Served) -> None:
+    job_id = _there(served)
+    run = served("POST", f"/v1/jobs/{job_id}/trigger").json()["run_id"]
+    cancelled = served("POST", f"/v1/runs/{run}/cancel?ack=redis")
+    assert (cancelled.json()["status"], cancelled.headers[HEADER]) == ("CANCELLED", "redis")
+    assert served("GET", f"/v1/runs/{run}").json()["status"] == "CANCELLED"
+
+
+@pytest.mark.parametrize("value", ["", "disk", "REDIS", "redis&ack=redis", "redis%00"])
+def test_an_unknown_ack_is_refused_and_nothing_is_done(world: World, value: str) -> None:
+    answer = world.call("POST", f"/v1/jobs?ack={value}", job())
+    assert (answer.status, answer.fields) == (422, ["ack"])
+    assert not world.store.jobs
+
+
+def test_what_changes_nothing_takes_no_ack_and_says_nothing_of_durability(world: World) -> None:
+    made = world.create(name="n")
+    for method, path, body in (
+        ("GET", f"/v1/jobs/{made['job_id']}", None),
+        ("POST", "/v1/schedules:preview", {"schedule": {"every": "1h"}}),
+    ):
+        assert world.call(method, f"{path}?ack=redis", body).fields == ["ack"]
+        assert HEADER.lower() not in world.call(method, path, body).headers
+
+
+def test_the_rest_of_the_query_stays_as_it_was(world: World) -> None:
+    world.create(name="a b", team="t")
+    assert world.call("POST", "/v1/jobs/a%20b/pause?team=t&ack=redis").status == 200
+    assert world.call("POST", "/v1/jobs/a%20b/pause?ack=redis&colour=%C3%A9").fields == ["colour"]
+    assert world.waiter.waited == ["s0 definitions 1-0"]
