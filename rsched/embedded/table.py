@@ -12,7 +12,10 @@ _DRAIN_S = "7"
 
 
 class UpOptions(NamedTuple):
-    """exit_after in seconds; port of the API, 0 for any; restart: whether what dies is started again."""
+    """exit_after in seconds; port of the API, 0 for any; restart: whether what dies is started again.
+
+    metrics_port: of the first process' /metrics, the others have the ports after it, in the table's order; 0 for none.
+    """
 
     port: int = 8080
     data_dir: str = "./.rsched"
@@ -21,6 +24,7 @@ class UpOptions(NamedTuple):
     exit_after: float | None = None
     demo: bool = False
     restart: bool = True
+    metrics_port: int = 0
 
 
 class Entry(NamedTuple):
@@ -43,7 +47,15 @@ def process_table(options: UpOptions) -> tuple[Entry, ...]:
     if options.demo:
         demo = ("worker", "--app", "rsched.embedded.demo_app:worker", "--queue", "demo")
         entries.append(Entry("worker-demo", (*_COMMAND, *demo), first=True))
+    for place, port in enumerate(metrics_ports(options), start=1):
+        entries[place] = entries[place]._replace(argv=(*entries[place].argv, "--metrics-port", str(port)))
     return tuple(entries)
+
+
+def metrics_ports(options: UpOptions) -> range:
+    """Of all processes but the API, in the table's order."""
+    first = options.metrics_port
+    return range(first, first + 2 + options.workers + options.demo) if first else range(0)
 
 
 def child_env(base: Mapping[str, str], *, redis_url: str, postgres_url: str, port: int) -> dict[str, str]:

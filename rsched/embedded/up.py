@@ -20,7 +20,7 @@ from rsched.embedded.demo import run_demo
 from rsched.embedded.process import free_port
 from rsched.embedded.servers import Servers, folder_lock
 from rsched.embedded.supervisor import Server, Supervisor
-from rsched.embedded.table import Entry, UpOptions, child_env, process_table
+from rsched.embedded.table import Entry, UpOptions, child_env, metrics_ports, process_table
 from rsched.ledger.databases import ensure_database
 from rsched.ledger.migrate import migrate
 from rsched.runtime.clock import Clock
@@ -54,6 +54,11 @@ async def run_up(
             raise Misconfigured(
                 f"port {options.port} of {_HOST} is taken; stop what listens there, or choose another with --port"
             )
+        for metrics in metrics_ports(options):
+            if port_taken(_HOST, metrics):
+                raise Misconfigured(
+                    f"port {metrics} of {_HOST} is taken; stop what listens there, or choose others with --metrics-port"
+                )
         (folder / "processes.json").unlink(missing_ok=True)
         options = options._replace(
             port=options.port or free_port(), restart=options.restart and env.get("RSCHED_UP_RESTART") != "0"

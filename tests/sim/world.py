@@ -107,6 +107,19 @@ class Sim:
         await self.at(ms)
         await self._work()
 
+    async def drain(self) -> None:
+        """Lets end what was claimed by now; nothing else is claimed."""
+        while self.open_runs() or await self._earliest_catch_up() is not None:
+            moved = True
+            while moved:
+                moved = await self.releaser.step()
+                moved |= await self.catch_up.step()
+                moved |= await self._finish()
+            soon = [t for t in (self.releaser.next_at, await self._earliest_catch_up()) if t is not None]
+            if not soon:
+                break
+            await self.at(max(min(soon), self.clock.ms + 1))
+
     async def _work(self) -> int | None:
         """All that is to be done now; the next instant at which there is something to do."""
         moved = True
