@@ -1,11 +1,10 @@
 -- Claims every occurrence due up to the horizon and advances its job, in one step: the run exists and the due time has
 -- moved, or neither. What needs a computation (a calendar, a misfire) stays due and is named in the reply.
 -- MOVES   none -> QUEUED, QUEUED -> QUEUED
--- KEYS    shard owners due heads jobs calendar runs staged journal poison
+-- KEYS    shard owners due heads jobs calendar runs staged open journal poison
 -- ARGV    generation:text scheduler:text horizon_ms:int limit:int items:[partition:int epoch:int]
 --         epoch 0: ownership is not checked. limit: jobs looked at.
--- REPLY   ok now claimed more needs:[schedule after job]... late:[job due]... stale:[partition]... resumes:[job]... | full now | closed | reopened generation
---         resumes: paused jobs whose pause ends now.
+-- REPLY   ok now claimed more needs:[schedule after job]... late:[job due]... stale:[partition]... | full now | closed | reopened generation
 -- COST    3 calls a partition and 1 lookup a distinct (schedule, instant); variadic over the runs
 --include guard
 --include now_ms
@@ -27,7 +26,7 @@ local at = text(now)
 if marker.ladder >= 2 then return {'full', at} end
 local horizon = now + a_horizon_ms
 local out = {events = {}, records = {}, staged = {}}
-local needs, needed, late, stale, resumes, left, more = {}, {}, {}, {}, {}, a_limit, 0
+local needs, needed, late, stale, left, more = {}, {}, {}, {}, a_limit, 0
 local unstaged = {}
 local moved, gone, bad, heads_set, heads_gone = {}, {}, {}, {}, {}
 local partitions = {}
@@ -68,10 +67,6 @@ for n = 1, #partitions do
         out.events[#out.events + 1] = 'x'
         out.events[#out.events + 1] = 'due\n' .. job .. '\n' .. at .. '\n' .. (values[i] or '')
         zrem[#zrem + 1] = job
-      elseif head.state == 'p' and extras(head)[4] ~= '' then
-        -- In the due set for the end of its pause.
-        if due <= now then resumes[#resumes + 1] = job end
-        if not lowest or due < lowest then lowest = due end
       elseif head.state ~= 'a' then
         zrem[#zrem + 1] = job
       else
@@ -115,13 +110,13 @@ for n = 1, #partitions do
           elseif old.state == 'Q' and old.sv < head.sv then
             local before = staged_member(runs[i], old.lane, old.flags)
             old.sv, old.rev = head.sv, run_first_rev(head.sv)
-            if redis.call('ZSCORE', key('staged'), before) then
+            if redis.call('ZSCORE', key('staged'), before) and not redis.call('ZSCORE', key('open', job), runs[i]) then
               old.flags, old.due = (following and '' or 'L') .. overlap, start
               unstaged[#unstaged + 1] = before
               out.staged[#out.staged + 1] = start
               out.staged[#out.staged + 1] = staged_member(runs[i], old.lane, old.flags)
             else
-              -- Released already: judged by the policy it had.
+              -- Released already, or let go after it waited: judged by the policy it had.
               old.flags = (following and '' or 'L') .. (string.match(old.flags, '%l') or '')
             end
             local record = run_pack(old)
@@ -163,4 +158,4 @@ for i = 1, #moved do variadic('ZADD', key('due', moved[i][1], 0), moved[i][2], 2
 for i = 1, #gone do variadic('ZREM', key('due', gone[i][1], 0), gone[i][2], 1) end
 variadic('ZADD', key('heads'), heads_set, 2)
 variadic('ZREM', key('heads'), heads_gone, 1)
-return {'ok', at, text(#out.staged / 2), text(more), needs, late, stale, resumes}
+return {'ok', at, text(#out.staged / 2), text(more), needs, late, stale}

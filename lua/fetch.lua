@@ -145,6 +145,8 @@ for i = 1, #picks do
     events[#events + 1] = 'x'
     events[#events + 1] = 'run\n' .. run .. '\n' .. at .. '\n' .. values[i]
     gone[#gone + 1] = run
+    -- Whatever its policy was, those that wait for it must not wait for ever.
+    run_ended(freed, run, 'w')
   elseif r and not seen[run] and (r.state == 'Q' or r.state == 'T') then
     seen[run] = true
     local p, job = partition_of(run), string.sub(run, 1, 15)

@@ -1,6 +1,6 @@
 -- Settles jobs whose occurrences are too late: one run, a catch-up range or none, the rest on record as skipped, and the
 -- due time past now; each only if the job is still due as the caller saw it.
--- MOVES   none -> QUEUED
+-- MOVES   none -> QUEUED, QUEUED -> QUEUED
 -- KEYS    shard due heads jobs body runs staged catchup journal signals
 -- ARGV    generation:text items:[job:text sv:int due:text next:text run_at:text first:text last:text count:int from:text to:text]
 --         next '': none follows. run_at: the occurrence to run, '' for none. first, last, count: those skipped.
@@ -21,6 +21,8 @@
 --include typed_job
 --include range_event
 --include overlap_of
+--include run_renew
+--include run_parse
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'staged', 'catchup', 'heads'}, {'runs'})
@@ -39,8 +41,10 @@ for i = group_at, #ARGV, group_width do
   else
     tags[#tags + 1] = 'ok'
     local value = nil
-    if run_at ~= '' and redis.call('HEXISTS', key('runs'), job .. ':' .. run_at) == 0 then
-      run_put(out, job .. ':' .. run_at, head, at, at, following == '' and 'L' or '', overlap_of(head))
+    if run_at ~= '' then
+      local run, last = job .. ':' .. run_at, following == '' and 'L' or ''
+      local old = run_parse(redis.call('HGET', key('runs'), run))
+      if old then run_renew(out, run, old, head, at, last) else run_put(out, run, head, at, at, last, overlap_of(head)) end
     end
     if count > 0 then
       out.events[#out.events + 1] = 'k'

@@ -1,6 +1,7 @@
--- Takes a job whose schedule cannot be computed out of the due set, as `invalid`, so that it stops nobody else.
+-- Takes a job whose schedule cannot be computed out of the due set, as `invalid`, so that it stops nobody else; what was due
+-- by now goes on record.
 -- MOVES
--- KEYS    shard due heads jobs body definitions signals
+-- KEYS    shard due heads pauses jobs body calendar definitions signals
 -- ARGV    generation:text job:text sv:int
 -- REPLY   ok now journal_id | stale now | closed | reopened generation
 -- COST    7 calls
@@ -14,17 +15,28 @@
 --include partition_of
 --include typed
 --include typed_job
+--include overdue
+--include extras_set
+--include extras
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
-typed({'heads'}, {})
+typed({'heads', 'pauses'}, {})
 local now = now_ms()
 local p = partition_of(a_job)
 typed_job(p)
 local head = job_read(p, a_job)
-if not head or head.state ~= 'a' or head.sv ~= a_sv then return {'stale', text(now)} end
+if not head or (head.state ~= 'a' and head.state ~= 'p') or head.sv ~= a_sv then return {'stale', text(now)} end
+local events = {}
+overdue(events, a_job, p, head, now, 'invalid')
+local fields = extras(head)
+fields[1], fields[4], fields[5], fields[6] = '', '', '', ''
+extras_set(head, fields)
 head.state, head.version = 'i', head.version + 1
 local value = head_pack(head)
-local id = journal('definitions', marker.generation, {'j', a_job .. '\n' .. value})
+events[#events + 1] = 'j'
+events[#events + 1] = a_job .. '\n' .. value
+local id = journal('definitions', marker.generation, events)
 job_write(p, a_job, value)
 due_set(p, a_job, '')
+redis.call('ZREM', key('pauses'), a_job)
 return {'ok', text(now), id}

@@ -2,7 +2,7 @@
 -- the first occurrence that was not claimed, from which resume counts what was missed. A paused job may get another note or
 -- end of its pause.
 -- MOVES
--- KEYS    shard due heads jobs body definitions signals
+-- KEYS    shard pauses due heads jobs body definitions signals
 -- ARGV    generation:text job:text expect:int ends:text missed:text note:text
 --         expect 0: whatever its version. ends: when the pause ends by itself, '' for never; missed: o, a or s, what is done then
 --         about what was missed; note: percent-encoded.
@@ -22,7 +22,7 @@
 --include extras
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
-typed({'heads'}, {})
+typed({'heads', 'pauses'}, {})
 local now = now_ms()
 local p = partition_of(a_job)
 typed_job(p)
@@ -41,10 +41,11 @@ else
   fields[1] = due and text(tonumber(due)) or ''
   head.state, head.version, head.sv, head.sv_at = 'p', head.version + 1, head.sv + 1, now
 end
-fields[4], fields[5], fields[6] = a_ends, a_missed, a_note
+fields[4], fields[5], fields[6], fields[7] = a_ends, a_missed, a_note, ''
 extras_set(head, fields)
 local value = head_pack(head)
 local id = journal('definitions', marker.generation, {'j', a_job .. '\n' .. value})
 job_write(p, a_job, value)
-due_set(p, a_job, a_ends)
+due_set(p, a_job, '')
+if a_ends == '' then redis.call('ZREM', key('pauses'), a_job) else redis.call('ZADD', key('pauses'), a_ends, a_job) end
 return {'ok', text(now), id, text(head.version)}

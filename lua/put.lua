@@ -1,10 +1,9 @@
 -- Writes definitions, each only over the version the caller has seen; with atomic = 1 all of them or none.
 -- MOVES
--- KEYS    shard due heads jobs body calendar definitions signals
+-- KEYS    shard pauses due heads jobs body calendar definitions signals
 -- ARGV    generation:text atomic:int items:[job:text expect:int due:text value:text]
 --         expect 0: no such job yet; else its present version. due '': none; 'keep': as it is, for a job
---         still in the state that value says. A paused job is due at the end of its pause, whatever is given. full: too little
---         memory is left for jobs that are new.
+--         still in the state that value says. full: too little memory is left for jobs that are new.
 -- REPLY   ok now journal_id tag... (ok, exists, conflict, deleted, missing, full) | refused now tags:[tag]... | closed | reopened generation
 -- COST    5 calls an item
 --include guard
@@ -21,7 +20,7 @@
 --include extras
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
-typed({'heads'}, {})
+typed({'heads', 'pauses'}, {})
 local now = now_ms()
 local tags, events, writes, bad = {}, {}, {}, false
 local planned = {}
@@ -50,8 +49,8 @@ for i = group_at, #ARGV, group_width do
     if old and head_parse(value).sv > old.sv then overdue(events, job, p, old, now, 'withdrawn by an edit') end
     events[#events + 1] = 'j'
     events[#events + 1] = job .. '\n' .. value
-    local ends = head_parse(value).state == 'p' and extras(head_parse(value))[4] or ''
-    writes[#writes + 1] = {p, job, value, ends ~= '' and ends or due}
+    local new = head_parse(value)
+    writes[#writes + 1] = {p, job, value, due, new.state == 'p' and extras(new)[4] or '', old and old.state == 'p'}
   else
     bad = true
   end
@@ -62,5 +61,7 @@ for i = 1, #writes do
   local w = writes[i]
   job_write(w[1], w[2], w[3])
   if w[4] ~= 'keep' then due_set(w[1], w[2], w[4]) end
+  if w[5] ~= '' then redis.call('ZADD', key('pauses'), w[5], w[2])
+  elseif w[6] then redis.call('ZREM', key('pauses'), w[2]) end
 end
 return {'ok', text(now), id, tags}

@@ -58,7 +58,7 @@ if judge then settle = overlap_write(judge, events, now) end
 journal('journal', marker.generation, events)
 -- Streams first: were anything to fail between, a run would be queued twice, which fetch settles, and never lost.
 enqueue(lanes)
-if settle then settle() end
 variadic('HSET', key('poison'), bad, 2)
 for s = 1, 2 do variadic('ZREM', key(sets[s]), taken[s], 1) end
+if settle then settle() end
 return {'ok', text(now), text(count), text(more), next_at and text(next_at) or ''}

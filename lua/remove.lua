@@ -1,7 +1,7 @@
 -- Deletes a job and leaves a tombstone, so that a late write cannot bring it back. What has not started is withdrawn
 -- when it is fetched; a running attempt ends by itself.
 -- MOVES
--- KEYS    shard due heads jobs body calendar definitions signals
+-- KEYS    shard pauses due heads jobs body calendar definitions signals
 -- ARGV    generation:text job:text expect:int
 --         expect 0: whatever its version.
 -- REPLY   ok now journal_id version | missing now | conflict now | closed | reopened generation
@@ -19,7 +19,7 @@
 --include typed_job
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
-typed({'heads'}, {})
+typed({'heads', 'pauses'}, {})
 local now = now_ms()
 local p = partition_of(a_job)
 typed_job(p)
@@ -35,4 +35,5 @@ events[#events + 1] = a_job .. '\n' .. value
 local id = journal('definitions', marker.generation, events)
 job_write(p, a_job, value)
 due_set(p, a_job, '')
+redis.call('ZREM', key('pauses'), a_job)
 return {'ok', text(now), id, text(head.version)}

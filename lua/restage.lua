@@ -24,6 +24,7 @@ for i = 1, #page[2], 2 do
   if not r or not split_lane(r.lane) then
     redis.call('HSET', key('poison'), run, page[2][i + 1])
     redis.call('HDEL', key('runs'), run)
+    redis.call('ZREM', key('open', string.sub(run, 1, 15)), run)
   elseif r.state == 'R' then
     if string.find(r.flags, '%l') then redis.call('ZADD', key('open', string.sub(run, 1, 15)), '0', run) end
     if not redis.call('ZSCORE', key('leases'), run) then

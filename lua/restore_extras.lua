@@ -1,9 +1,9 @@
 -- Writes back what the ledger has beside jobs and runs: calendars of exclusions in a later version, catch-up ranges as far as
--- they were paid out.
+-- they were paid out. A range that was paid out to its end is dropped.
 -- MOVES
 -- KEYS    shard exclusions catchup
 -- ARGV    generation:text kind:text items:[name:text value:text]
---         kind exclusions: (team/name, version newline body). kind catchup: (member, '').
+--         kind exclusions: (team/name, version newline body). kind catchup: (member, ''); from past `to`: nothing is left of it.
 -- REPLY   ok now count | closed
 -- COST    2 calls an item
 --include key
@@ -27,8 +27,8 @@ if a_kind == 'exclusions' then
   return {'ok', now, text(count)}
 end
 local function identity(member)
-  local job, from, rest = string.match(member, '^([^|]+)|(%d+)(|.*)$')
-  return job and job .. rest, tonumber(from)
+  local job, from, rest, to = string.match(member, '^([^|]+)|(%d+)(|(%d+)|.*)$')
+  return job and job .. rest, tonumber(from), tonumber(to)
 end
 local there = {}
 local members = redis.call('ZRANGE', key('catchup'), 0, -1)
@@ -37,11 +37,12 @@ for i = 1, #members do
   if id then there[id] = {members[i], from} end
 end
 for i = group_at, #ARGV, group_width do
-  local id, from = identity(ARGV[i])
+  local id, from, to = identity(ARGV[i])
   local old = there[id]
-  if not old or old[2] < from then
+  local left = from <= to
+  if left and not old or old and old[2] < from then
     if old then redis.call('ZREM', key('catchup'), old[1]) end
-    redis.call('ZADD', key('catchup'), now, ARGV[i])
+    if left then redis.call('ZADD', key('catchup'), now, ARGV[i]) end
     count = count + 1
   end
 end

@@ -1,10 +1,10 @@
 -- Starts a paused (or invalid) job's schedule again from the due instant given; what was missed meanwhile goes on record, as
 -- skipped, as one run or as a catch-up range.
--- MOVES   none -> QUEUED
--- KEYS    shard due heads jobs body runs staged catchup definitions signals
--- ARGV    generation:text job:text expect:int due:text first:text last:text count:int run_at:text from:text to:text
+-- MOVES   none -> QUEUED, QUEUED -> QUEUED, QUEUED -> SKIPPED
+-- KEYS    shard pauses due heads jobs body runs open payloads staged catchup definitions signals
+-- ARGV    generation:text job:text expect:int due:text first:text last:text count:int run_at:text from:text to:text items:[ahead:int]
 --         expect: the version that due was computed from. first, last, count: the occurrences skipped while paused. run_at: the
---         one to run now; from, to: those to catch up; '' for none.
+--         one to run now; from, to: those to catch up; '' for none. ahead: occurrences that were claimed ahead for after the pause.
 -- REPLY   ok now journal_id version | already now version | missing now | conflict now | completed now | closed | reopened generation
 -- COST    8 calls
 --include guard
@@ -23,9 +23,14 @@
 --include overlap_of
 --include extras_set
 --include extras
+--include run_renew
+--include run_parse
+--include run_ended_write
+--include run_ended
+--include fetch_all
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
-typed({'heads', 'staged', 'catchup'}, {'runs'})
+typed({'heads', 'pauses', 'staged', 'catchup'}, {'runs'})
 local now = now_ms()
 local p = partition_of(a_job)
 typed_job(p)
@@ -38,7 +43,7 @@ if head.state == 'c' then return {'completed', text(now)} end
 if head.kind ~= 'o' and a_due ~= '' and tonumber(a_due) <= now then return {'conflict', text(now)} end
 head.state, head.version, head.sv, head.sv_at = 'a', head.version + 1, head.sv + 1, now
 local fields = extras(head)
-fields[1], fields[4], fields[5], fields[6] = '', '', '', ''
+fields[1], fields[4], fields[5], fields[6], fields[7] = '', '', '', '', ''
 extras_set(head, fields)
 if a_due == '' and a_run_at == '' and a_to == '' then head.state = 'c' end
 local value = head_pack(head)
@@ -48,8 +53,27 @@ if a_count > 0 then
   out.events[3] = 'k'
   out.events[4] = table.concat({a_job, a_first, a_last, text(a_count), 'paused', at}, '\n')
 end
-if a_run_at ~= '' and redis.call('HEXISTS', key('runs'), a_job .. ':' .. a_run_at) == 0 then
-  run_put(out, a_job .. ':' .. a_run_at, head, at, at, last, overlap_of(head))
+if a_run_at ~= '' then
+  local run = a_job .. ':' .. a_run_at
+  local old = run_parse(redis.call('HGET', key('runs'), run))
+  if old then run_renew(out, run, old, head, at, last) else run_put(out, run, head, at, at, last, overlap_of(head)) end
+end
+-- Claimed ahead of the pause and not started: withdrawn, unless it is one of those that are wanted now.
+local ahead, gone = {}, {}
+local freed = {freed = {}, payloads = {}}
+for i = group_at, #ARGV do ahead[#ahead + 1] = a_job .. ':' .. ARGV[i] end
+local values = fetch_all(key('runs'), ahead)
+for i = 1, #ahead do
+  local r = run_parse(values[i])
+  local t = tonumber(ARGV[group_at + i - 1])
+  local wanted = (a_run_at ~= '' and t == tonumber(a_run_at)) or (a_to ~= '' and t >= tonumber(a_from) and t <= tonumber(a_to))
+  if r and r.state == 'Q' and r.sv < head.sv and not wanted then
+    r.state, r.rev = 'K', r.rev + 1
+    out.events[#out.events + 1] = 'r'
+    out.events[#out.events + 1] = ahead[i] .. '\n' .. run_pack(r) .. '\n' .. at .. '\npaused'
+    gone[#gone + 1] = ahead[i]
+    run_ended(freed, ahead[i], r.flags)
+  end
 end
 local range = nil
 if a_to ~= '' then
@@ -59,8 +83,11 @@ end
 local id = journal('definitions', marker.generation, out.events)
 job_write(p, a_job, value)
 variadic('HSET', key('runs'), out.records, 2)
+variadic('HDEL', key('runs'), gone, 1)
+run_ended_write(freed, now)
 variadic('ZADD', key('staged'), out.staged, 2)
 if range then redis.call('ZADD', key('catchup'), at, range) end
 if #out.staged > 0 then signal_due(at) end
 due_set(p, a_job, a_due)
+redis.call('ZREM', key('pauses'), a_job)
 return {'ok', text(now), id, text(head.version)}

@@ -8,7 +8,7 @@ local function overlap_judge(judge, run, r, letter)
   local job = string.sub(run, 1, 15)
   local o = judge.jobs[job]
   if not o then
-    o = {active = {}, waiting = {}, records = {}, opened = {}, closed = {}}
+    o = {active = {}, waiting = {}, records = {}, skipped = {}, opened = {}, closed = {}}
     judge.jobs[job] = o
     local entries = redis.call('ZRANGE', key('open', job), 0, -1, 'WITHSCORES')
     local runs = {}
@@ -24,6 +24,9 @@ local function overlap_judge(judge, run, r, letter)
       end
     end
   end
+  -- One that went before the shard was opened anew goes on; one that a later run has taken the turn of is done with.
+  if o.active[run] then return 'go' end
+  if o.skipped[run] then return 'skip' end
   o.records[run] = r
   local others, own, busy = {}, nil, false
   for i = 1, #o.waiting do
@@ -44,6 +47,7 @@ local function overlap_judge(judge, run, r, letter)
       -- A later one takes the turn of those that wait.
       for i = 1, #others do
         judge.skipped[#judge.skipped + 1] = {others[i], o.records[others[i]]}
+        o.skipped[others[i]] = true
         o.closed[#o.closed + 1] = others[i]
       end
       others = {}
@@ -51,7 +55,10 @@ local function overlap_judge(judge, run, r, letter)
     busy = false
     for active, found in pairs(o.active) do
       if active ~= run then
-        if not string.find(found.flags, 'X', 1, true) then judge.cancelled[#judge.cancelled + 1] = {active, found} end
+        if not found.asked and not string.find(found.flags, 'X', 1, true) then
+          judge.cancelled[#judge.cancelled + 1] = {active, found}
+        end
+        found.asked = true
         if found.state == 'T' then o.active[active] = nil else busy = true end
       end
     end

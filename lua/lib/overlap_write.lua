@@ -1,11 +1,12 @@
--- The events of what `overlap_judge` decided, and its writes as a function to be called after the journal; `judge.last`:
--- runs of which a job completes. Reads only.
+-- Collects the events of what `overlap_judge` decided; gives its writes as a function, to be called after all others. Reads only.
 --include key
 --include text
 --include run_pack
 --include complete
 --include complete_write
 --include variadic
+--include staged_member
+--include signal_due
 local function overlap_write(judge, events, now)
   local at = text(now)
   local records, gone, payloads, retries, last, asked = {}, {}, {}, {}, {}, {}
@@ -42,8 +43,14 @@ local function overlap_write(judge, events, now)
     variadic('HDEL', key('payloads'), payloads, 1)
     variadic('ZREM', key('retries'), retries, 1)
     for job, o in pairs(judge.jobs) do
-      variadic('ZREM', key('open', job), o.closed, 1)
       variadic('ZADD', key('open', job), o.opened, 2)
+      variadic('ZREM', key('open', job), o.closed, 1)
+      local first = not next(o.active) and o.waiting[1]
+      if first then
+        -- Nobody else would let it go: what it waited for has left no record.
+        redis.call('ZADD', key('staged'), at, staged_member(first, o.records[first].lane, o.records[first].flags))
+        signal_due(at)
+      end
     end
     complete_write(done)
     for i = 1, #asked do redis.call('PUBLISH', key('signals'), 'cancel ' .. asked[i]) end

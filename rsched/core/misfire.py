@@ -10,6 +10,8 @@ from rsched.core.packed import JobHead
 from rsched.core.schedule import Missed, Schedule
 from rsched.core.states import JobState
 
+_MOST_AHEAD = 100
+
 
 class SkippedRange(NamedTuple):
     """total occurrences from first to last (ms, both included)."""
@@ -20,11 +22,15 @@ class SkippedRange(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """How missed occurrences are settled: skipped on record, one run at run_at, a range caught up (ms, both ends included)."""
+    """How missed occurrences are settled: skipped on record, one run at run_at, a range caught up (ms, both ends included).
+
+    ahead: of a job that is resumed, those that were claimed ahead for after the pause; unless they are wanted, withdrawn.
+    """
 
     skipped: SkippedRange | None = None
     run_at: int | None = None
     catch_up: tuple[int, int] | None = None
+    ahead: tuple[int, ...] = ()
 
 
 NOTHING_MISSED = Settled()
@@ -67,7 +73,13 @@ def settle_resumed(
     if policy != "skip":
         # What was claimed ahead for after the pause was withdrawn, on record as skipped; now it is wanted.
         since = min(since, head.sv_at)
-    return following, settle(schedule, policy, since=since, until=now)
+    return following, settle(schedule, policy, since=since, until=now)._replace(ahead=_ahead(head, schedule, now))
+
+
+def _ahead(head: JobHead, schedule: Schedule, now: int) -> tuple[int, ...]:
+    """Those after the pause and up to now that were claimed before it: ahead by seconds, so they are few."""
+    end = min(head.paused_from - 1 if head.paused_from else now, now)
+    return tuple(t for t in schedule.upcoming(head.sv_at, _MOST_AHEAD) if t <= end)
 
 
 def _resumed_once(head: JobHead, at: int, policy: MisfirePolicy | None, now: int) -> tuple[int | None, Settled]:

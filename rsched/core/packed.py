@@ -1,7 +1,8 @@
 """The packed records of the data model: text heads that Lua parses with one match. Fields are only ever added at the end.
 
 Job value: `1|state|version|sv|sv_at|kind|arg|misfire|grace_ms|lane` + optional fields + newline + msgpack body; the optional
-fields, each behind a `|`, empty ones at the end left out: paused_from, window (`ms` or `ms,end`), overlap, until, missed, note.
+fields, each behind a `|`, empty ones at the end left out: paused_from, window (`ms` or `ms,end`), overlap, until, missed, note,
+keeps.
 Run record: `1|state|rev|lane|sv|attempt|fence|worker|claimed_at|due_at|started_at|flags`. lua/lib/head_parse.lua,
 extras.lua and run_parse.lua read the same; tests hold both sides against each other.
 """
@@ -42,6 +43,7 @@ class JobHead(NamedTuple):
     paused_from: of a paused job, the first occurrence (ms) that was not claimed before; 0 for none. window_ms: how long after
     its occurrence a run may start; end_ms: before when, 0 for no end. overlap: letter of the policy, "" for allow.
     until: of a paused job, when (ms) it resumes by itself, 0 for never; missed: what it does then about what was missed.
+    keeps: catch-up ranges of this and later schedule versions stand, 0 for those of the present one alone.
     """
 
     state: JobState
@@ -60,6 +62,7 @@ class JobHead(NamedTuple):
     until: int = 0
     missed: str = ""
     note: str = ""
+    keeps: int = 0
 
     def pack(self) -> str:
         window = f"{self.window_ms},{self.end_ms}" if self.end_ms else str(self.window_ms)
@@ -70,6 +73,7 @@ class JobHead(NamedTuple):
             str(self.until or ""),
             self.missed,
             pack_note(self.note),
+            str(self.keeps or ""),
         ]
         while extras and not extras[-1]:
             extras.pop()
@@ -119,11 +123,12 @@ def unpack_head(value: bytes) -> JobHead:
     _, state, version, sv, sv_at, kind, arg, misfire, grace, lane = fields[:10]
     if kind not in ("o", "e", "c"):
         raise ValueError(f"no schedule kind: {kind!r}")
-    paused_from, window, overlap, until, missed, note = (fields[10:16] + [""] * 6)[:6]
+    paused_from, window, overlap, until, missed, note, keeps = (fields[10:17] + [""] * 7)[:7]
     window_ms, _, end_ms = window.partition(",")
     return JobHead(
         JOB_STATE_OF_CODE[state], int(version), int(sv), int(sv_at), kind, arg, misfire, int(grace), lane,  # type: ignore[arg-type]
         int(paused_from or 0), int(window_ms or 0), int(end_ms or 0), overlap, int(until or 0), missed, unquote(note),
+        int(keeps or 0),
     )  # fmt: skip
 
 

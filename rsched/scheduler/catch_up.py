@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 
 from rsched.core.ids import JobId
 from rsched.core.packed import JobRecord
@@ -18,10 +18,14 @@ from rsched.store.ticks import CatchupRange
 
 PACE_MS = 1000
 _PAGE = 500
+_MOST_BEHIND = 3600  # an hour at one a second: a longer range holds the next one back no further
 
 
 class CatchUp:
-    """Each second a job gets up to per_s of its late occurrences; all of a queue with work waiting, `share` of its starts."""
+    """Each second a job gets up to per_s of its late occurrences; all of a queue with work waiting, `share` of its starts.
+
+    A range that gets nothing is put off, so that it does not hide those behind it.
+    """
 
     def __init__(
         self,
@@ -35,11 +39,11 @@ class CatchUp:
     ) -> None:
         """schedulers: how many there are, which share what a queue allows."""
         self._store, self._schedules = store, Schedules(store, log=log)
-        self._per_s, self._share, self._schedulers, self._clock = per_s, share, schedulers, clock
-        self._started: dict[str, tuple[int, int]] = {}
+        self._per_s = per_s
+        self._room = Room(store, share=share, schedulers=schedulers, clock=clock)
 
     async def step(self) -> bool:
-        """Pays what may be paid now; more: a full page of ranges was looked at and something was paid."""
+        """Pays what may be paid now; more: a full page of ranges was looked at."""
         ranges = await self._store.catchup(limit=_PAGE)
         if not ranges:
             return False
@@ -47,40 +51,73 @@ class CatchUp:
         active = await self._schedules.of_all(jobs)
         stopped = [job for job in jobs if job not in active]
         paused = await self._schedules.of_all(stopped, state=JobState.PAUSED) if stopped else {}
-        room = await self._room([record for record, _ in active.values()])
-        paid: Counter[JobId] = Counter()
+        await self._room.learn({_queue(record) for record, _ in active.values()})
+        before: Counter[JobId] = Counter()
+        waiting: list[tuple[CatchupRange, int]] = []
         for found in ranges:
-            if found.job in active:
-                record, schedule = active[found.job]
-                queue = _queue(record)
-                most = int(min(self._per_s - paid[found.job], room[queue]))
-                if most > 0:
-                    count = await self._pay(found, schedule, most)
-                    paid[found.job] += count
-                    room[queue] -= count
-            else:
+            if found.job not in active:
                 # The script puts the rest on record as skipped.
-                left = paused[found.job][1].missed(found.start - 1, found.end).count if found.job in paused else 0
-                await self._store.payout(found, occurrences=[], rest=None, pace_ms=PACE_MS, left=left)
-        return len(ranges) == _PAGE and paid.total() > 0
+                left = _count(found, paused[found.job][1]) if found.job in paused else 0
+                await self._store.payout(found, occurrences=[], rest=None, pace_ms=PACE_MS, most=self._per_s, left=left)
+                continue
+            record, schedule = active[found.job]
+            queue = _queue(record)
+            most = int(min(self._per_s - before[found.job], self._room.of(queue)))
+            count = await self._pay(found, schedule, most) if most > 0 else 0
+            if count:
+                before[found.job] += count
+                self._room.take(queue, count)
+            else:
+                # Each behind the ones of the same job that come before it.
+                behind = 1 + before[found.job] // self._per_s
+                before[found.job] += min(_count(found, schedule), _MOST_BEHIND)
+                waiting.append((found, behind * PACE_MS))
+        await self._store.put_off(waiting)
+        return len(ranges) == _PAGE
 
     async def _pay(self, found: CatchupRange, schedule: Schedule, most: int) -> int:
+        """How many were paid; 0 where another scheduler has given the job enough, or has paid of the range."""
         owed = [t for t in schedule.upcoming(found.start - 1, most + 1) if t <= found.end]
         rest = found._replace(start=owed[most]) if len(owed) > most else None
-        left = 0 if rest is None else schedule.missed(found.start - 1, found.end).count
-        await self._store.payout(found, occurrences=owed[:most], rest=rest, pace_ms=PACE_MS, left=left)
-        return min(len(owed), most)
+        left = len(owed) if rest is None else _count(found, schedule)
+        tag = await self._store.payout(
+            found, occurrences=owed[:most], rest=rest, pace_ms=PACE_MS, most=self._per_s, left=left
+        )
+        return min(len(owed), most) if tag == "ok" else 0
 
-    async def _room(self, records: Sequence[JobRecord]) -> dict[str, float]:
-        """How many more late runs each queue takes now: any number while nobody waits in it."""
+
+class Room:
+    """How many late runs each queue takes: any number while nobody waits in it, else a share of what it starts, and one a
+    second so that catching up goes on at all.
+    """
+
+    def __init__(self, store: Store, *, share: float, schedulers: Callable[[], int], clock: Clock) -> None:
+        self._store, self._share, self._schedulers, self._clock = store, share, schedulers, clock
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._room: dict[str, float] = {}
+
+    async def learn(self, queues: Collection[str]) -> None:
         now = self._clock.boot_ms()
-        room: dict[str, float] = {}
-        for queue, load in (await self._store.queue_loads(sorted({_queue(r) for r in records}))).items():
-            before, since = self._started.get(queue, (load.started, now - PACE_MS))
-            self._started[queue] = load.started, now
-            fair = self._share * (load.started - before) * PACE_MS / max(now - since, 1) / max(self._schedulers(), 1)
-            room[queue] = max(1, math.floor(fair)) if load.waiting else math.inf
-        return room
+        for queue, load in (await self._store.queue_loads(sorted(queues))).items():
+            started, since = self._seen.get(queue, (load.started, now - PACE_MS))
+            self._seen[queue] = load.started, now
+            if not load.waiting:
+                self._room[queue] = math.inf
+                continue
+            earned = max(self._share * (load.started - started), (now - since) / PACE_MS) / max(self._schedulers(), 1)
+            kept = self._room.get(queue, 0.0)
+            # What was not used is kept for a second at most.
+            self._room[queue] = max(earned, min(kept + earned, max(1.0, earned))) if kept < math.inf else earned
+
+    def of(self, queue: str) -> float:
+        return self._room[queue]
+
+    def take(self, queue: str, count: int) -> None:
+        self._room[queue] -= count
+
+
+def _count(found: CatchupRange, schedule: Schedule) -> int:
+    return schedule.missed(found.start - 1, found.end).count
 
 
 def _queue(record: JobRecord) -> str:

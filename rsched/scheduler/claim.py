@@ -11,7 +11,6 @@ from rsched.core.packed import JobRecord
 from rsched.core.schedule import Schedule
 from rsched.runtime.clock import Clock
 from rsched.runtime.metrics import CLAIMED, MISFIRES
-from rsched.scheduler.resume import Resumer
 from rsched.scheduler.schedules import Schedules
 from rsched.store.store import Store
 from rsched.store.ticks import CalendarNeed, MisfireItem
@@ -41,7 +40,6 @@ class Claimer:
         self._lookahead_ms, self._largest, self._batch = lookahead_ms, batch, batch
         self._lost, self._claimed, self._clock = lost, claimed, clock
         self._schedules = Schedules(store, log=log)
-        self._resumer = Resumer(store, self._schedules, log=log)
         self.next_head: int | None = None
 
     async def step(self) -> bool:
@@ -64,11 +62,9 @@ class Claimer:
             self._claimed()
         if reply.needs:
             await self._fill(reply.needs)
-        for job in reply.resumes:
-            await self._resumer.resume(job, now=reply.now)
         if reply.late:
             await self._settle([job for job, _ in reply.late], dict(reply.late), now=reply.now)
-        return bool(reply.more or reply.total or reply.needs or reply.late or reply.resumes)
+        return bool(reply.more or reply.total or reply.needs or reply.late)
 
     def _adapt(self, took_s: float, claimed: int) -> None:
         """Keeps the time of a script, which stops everybody else, near its budget."""

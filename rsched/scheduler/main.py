@@ -22,6 +22,7 @@ from rsched.scheduler.ownership import Ownership
 from rsched.scheduler.reap import Reaper
 from rsched.scheduler.refresh import RefreshLoop
 from rsched.scheduler.release import Releaser
+from rsched.scheduler.resume import Resumer
 from rsched.store.ladder import EVERY_MS, Ladder
 from rsched.store.store import Store, shard_tags
 
@@ -58,6 +59,7 @@ class ShardScheduler:
             clock=clock,
             log=self._log,
         )
+        self.resumer = Resumer(store, log=self._log)
         self.refresh = RefreshLoop(store, log=self._log)
         self.reaper = Reaper(
             store, after_ms=settings.reap_after_ms, rng=random.Random(secrets.randbits(64)), log=self._log
@@ -121,6 +123,7 @@ class ShardScheduler:
                 ("release", self.releaser.step, self._release_wake, lambda: self._until(self.releaser.next_at)),
                 ("catch-up", self.catch_up.step, self._slow_wake, lambda: float(poll)),
                 ("reap", self.reaper.step, Wake(), lambda: float(poll)),
+                ("resume", self.resumer.step, Wake(), lambda: float(poll)),
                 ("ladder", Ladder(self._store, log=self._log).step, Wake(), lambda: EVERY_MS),
                 ("refresh", self.refresh.step, Wake(), lambda: _REFRESH_WAIT_MS if self.refresh.waits else float(poll)),
             ]

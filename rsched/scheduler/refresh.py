@@ -86,7 +86,10 @@ class Refresher:
                 counts["late"] += 1
                 continue
             due = schedule.next_after(now)
-            items.append(PutItem(job, record.head.version, due, _renewed(record, schedule, now=now, due=due).pack()))
+            put_due = due if record.head.state is JobState.ACTIVE else None
+            items.append(
+                PutItem(job, record.head.version, put_due, _renewed(record, schedule, now=now, due=due).pack())
+            )
         if not items:
             return []
         reply = await self._store.put(items, atomic=False)
@@ -95,7 +98,7 @@ class Refresher:
                 record, schedule = changed[item.job]
                 counts["changed"] += 1
                 counts["moved"] += item.due != dues.get(item.job) and record.head.state is JobState.ACTIVE
-                counts["completed"] += item.due is None
+                counts["completed"] += item.due is None and record.head.state is JobState.ACTIVE
                 by_zone[str(schedule.zone)] += 1
         return [item.job for item, tag in zip(items, reply.tags, strict=True) if tag == "conflict"]
 
@@ -110,18 +113,17 @@ def _may_change(value: bytes, team: str | None) -> bool:
 
 def _renewed(record: JobRecord, schedule: Schedule, *, now: int, due: int | None) -> JobRecord:
     head: JobHead = record.head
-    state = head.state if due is not None else JobState.COMPLETED
-    paused_from = (due or 0) if state is JobState.PAUSED else 0
     head = head._replace(
-        state=state,
         version=head.version + 1,
-        sv=head.sv + 1,
-        sv_at=now,
         kind=schedule.kind,
         arg=schedule.arg,
-        paused_from=paused_from,
         end_ms=schedule.end_ms or 0 if head.window_ms else 0,
     )
+    # Nothing of a paused job is staged, and what it missed is still to be settled.
+    if head.state is JobState.ACTIVE:
+        state = JobState.ACTIVE if due is not None else JobState.COMPLETED
+        # What is staged is claimed anew; what is being caught up goes on.
+        head = head._replace(state=state, sv=head.sv + 1, sv_at=now, keeps=head.keeps or head.sv)
     return record._replace(head=head)
 
 

@@ -1,4 +1,4 @@
-"""Pauses that end by themselves."""
+"""Pauses that end by themselves. Any scheduler does it; it needs no ownership."""
 
 from __future__ import annotations
 
@@ -7,30 +7,46 @@ import logging
 from rsched.core.errors import Rejected
 from rsched.core.ids import JobId
 from rsched.core.misfire import settle_resumed
-from rsched.core.packed import misfire_policy_of
+from rsched.core.packed import JobRecord, misfire_policy_of
+from rsched.core.schedule import Schedule
 from rsched.core.states import JobState
 from rsched.scheduler.schedules import Schedules
 from rsched.store.store import Store
 
+_PAGE = 200
+_PUT_OFF_MS = 60_000
+
 
 class Resumer:
-    def __init__(self, store: Store, schedules: Schedules, *, log: logging.Logger) -> None:
-        self._store, self._schedules, self._log = store, schedules, log
+    def __init__(self, store: Store, *, log: logging.Logger) -> None:
+        self._store, self._log = store, log
+        self._schedules = Schedules(store, log=log)
 
-    async def resume(self, job: JobId, *, now: int) -> None:
-        """Resumes a paused job whose pause ends at or before now (ms); one that was changed meanwhile is left alone."""
-        found = await self._schedules.of(job, state=JobState.PAUSED)
-        if found is None:
-            return
-        record, schedule = found
+    async def step(self) -> bool:
+        """Resumes the jobs whose pause has ended, up to a page; more: it was full and some were resumed."""
+        jobs = await self._store.ended_pauses(limit=_PAGE)
+        if not jobs:
+            return False
+        found = await self._schedules.of_all(jobs, state=JobState.PAUSED)
+        resumed = 0
+        for job, (record, schedule) in found.items():
+            resumed += await self._resume(job, record, schedule)
+        # Of no paused job: out of the way of the others, until the reconciler has looked.
+        await self._store.put_off_pauses([job for job in jobs if job not in found], by_ms=_PUT_OFF_MS)
+        if resumed:
+            self._log.info("pauses have ended: %d", resumed)
+        return resumed > 0 and len(jobs) == _PAGE
+
+    async def _resume(self, job: JobId, record: JobRecord, schedule: Schedule) -> bool:
+        """False where the job was changed meanwhile: it is looked at again."""
         head = record.head
-        if not head.until or head.until > now:
-            return
+        if not head.until or head.until > self._store.now_ms():
+            return False
         policy = misfire_policy_of(head.missed) if head.missed else None
         try:
-            due, missed = settle_resumed(head, schedule, policy, now=now)
+            due, missed = settle_resumed(head, schedule, policy, now=self._store.now_ms())
             reply = await self._store.resume(job, expect=head.version, due=due, missed=missed)
         except (Rejected, ValueError, ArithmeticError) as error:
             await self._schedules.park(job, error)
-            return
-        self._log.info("a pause has ended: %s", reply.tag, extra={"fields": {"job": job}})
+            return False
+        return reply.tag == "ok"

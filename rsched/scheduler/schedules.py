@@ -48,9 +48,8 @@ class Schedules:
         return load(record.definition, calendars={n: c.entries for n, c in calendars.items()})
 
     async def park(self, job: JobId, error: Exception) -> None:
-        """Sets the job aside as invalid."""
-        self._store.metrics.alert("job_invalid")
+        """Sets the job aside as invalid, unless it was changed meanwhile or does not run anyway."""
         head = await self._store.get_head(job)
-        if head is not None:
-            await self._store.park(job, sv=head.sv)
-        self._log.error("job set aside as invalid: %s", error, extra={"fields": {"job": job}})
+        if head is not None and (await self._store.park(job, sv=head.sv)).tag == "ok":
+            self._store.metrics.alert("job_invalid")
+            self._log.error("job set aside as invalid: %s", error, extra={"fields": {"job": job}})

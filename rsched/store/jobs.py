@@ -147,8 +147,8 @@ class JobVerbs(Base):
         record = await self._redis(self.client.hget(self.keys.runs, run))
         return None if record is None else unpack_run(record.decode())
 
-    async def _verb(self, verb: str, **scalars: Value) -> VerbReply:
-        reply = await self._call(verb, (), **scalars)
+    async def _verb(self, verb: str, group: Sequence[Sequence[Value]] = (), **scalars: Value) -> VerbReply:
+        reply = await self._call(verb, group, **scalars)
         tag, now = reply[0], reply[1]
         if tag in ("ok", "cancelling"):
             return VerbReply(tag, now, reply[2].decode(), int(reply[3]) if len(reply) > 3 else 0)
@@ -181,6 +181,7 @@ class JobVerbs(Base):
         start, end = missed.catch_up or ("", "")
         return await self._verb(
             "resume",
+            [(t,) for t in missed.ahead],
             job=job,
             expect=expect,
             due="" if due is None else due,

@@ -76,6 +76,16 @@ class Keys(NamedTuple):
         return self._key("exclusions")
 
     @property
+    def pauses(self) -> str:
+        """ZSET job -> ms at which its pause ends by itself."""
+        return self._key("pauses")
+
+    @property
+    def paces(self) -> str:
+        """HASH job -> `ms|count` of what catching up gave it since then; gone a minute after the last."""
+        return self._key("paces")
+
+    @property
     def refreshes(self) -> str:
         """HASH team/name/version -> ms, of calendars that changed and whose jobs are still to be refreshed."""
         return self._key("refreshes")

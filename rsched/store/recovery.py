@@ -110,8 +110,24 @@ class RecoveryVerbs(Base):
         return int((await self._call("restore_extras", group, kind="exclusions"))[2])
 
     async def restore_ranges(self, ranges: Sequence[CatchupRange]) -> int:
-        """Writes catch-up ranges where Redis has none, or has paid out less of them; how many."""
+        """Writes catch-up ranges where Redis has none, or has paid out less of them; how many. One that starts past its end
+        is dropped.
+        """
+        if not ranges:
+            return 0
         return int((await self._call("restore_extras", [(r.member, "") for r in ranges], kind="catchup"))[2])
+
+    async def page_of_ranges(self, *, cursor: int, count: int) -> tuple[int, list[CatchupRange]]:
+        """Some catch-up ranges and the next cursor, 0 at the end; those that can't be read are left out."""
+        following, page = await self._redis(self.client.zscan(self.keys.catchup, cursor, count=count))
+        found = []
+        for member, score in page:
+            try:
+                job, start, end, sv, flags, made_at = member.decode().split("|")
+                found.append(CatchupRange(JobId(job), int(start), int(end), int(sv), flags, int(made_at), int(score)))
+            except ValueError:
+                continue  # for the reconciler
+        return int(following), found
 
     async def set_ladder(self, step: int) -> None:
         """How far work is cut back for want of memory: 0 not at all, 1 no new jobs, 2 no claims and fetches either."""

@@ -32,7 +32,7 @@ class CalendarNeed(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """full: too little memory is left, nothing was claimed. resumes: paused jobs whose pause ends now."""
+    """full: too little memory is left, nothing was claimed."""
 
     now: int
     total: int
@@ -40,7 +40,6 @@ class Claimed(NamedTuple):
     needs: list[CalendarNeed]
     late: list[tuple[JobId, int]]
     stale: list[int]
-    resumes: list[JobId] = []
     full: bool = False
 
 
@@ -155,12 +154,30 @@ class TickVerbs(Base):
             ],
             [(JobId(j.decode()), int(d)) for j, d in zip(late[::2], late[1::2], strict=True)],
             [int(p) for p in reply[6]],
-            [JobId(j.decode()) for j in reply[7]],
         )
 
     async def fill_calendar(self, schedule: str, *, after: int, occurrences: Sequence[int], ended: bool) -> None:
         """All occurrences of the schedule after `after`, up to the last one given; ended where none follow."""
         await self._call("calendar", [(o,) for o in occurrences], schedule=schedule, after=after, ended=int(ended))
+
+    async def ended_pauses(self, *, limit: int) -> list[JobId]:
+        """Paused jobs whose pause ends by now, those first that waited longest."""
+        now = await self.time()
+        found = await self._redis(self.client.zrange(self.keys.pauses, "-inf", now, byscore=True, offset=0, num=limit))
+        return [JobId(job.decode()) for job in found]
+
+    async def put_off_pauses(self, jobs: Sequence[JobId], *, by_ms: int) -> None:
+        """Lets the ends of these pauses be looked at again only by_ms from now."""
+        if jobs:
+            later = await self.time() + by_ms
+            await self._redis(self.client.zadd(self.keys.pauses, dict.fromkeys(jobs, later), xx=True))
+
+    async def put_off(self, ranges: Sequence[tuple[CatchupRange, int]]) -> None:
+        """Lets ranges be paid only so many ms from now, each unless another scheduler has paid of it meanwhile."""
+        if ranges:
+            now = await self.time()
+            scores = {found.member: now + by_ms for found, by_ms in ranges}
+            await self._redis(self.client.zadd(self.keys.catchup, scores, xx=True, gt=True))
 
     async def misfire(self, items: Sequence[MisfireItem]) -> list[str]:
         """tags, one an item: ok, stale."""
@@ -208,10 +225,18 @@ class TickVerbs(Base):
         }
 
     async def payout(
-        self, paid: CatchupRange, *, occurrences: Sequence[int], rest: CatchupRange | None, pace_ms: int, left: int = 0
+        self,
+        paid: CatchupRange,
+        *,
+        occurrences: Sequence[int],
+        rest: CatchupRange | None,
+        pace_ms: int,
+        most: int,
+        left: int = 0,
     ) -> str:
-        """left: how many occurrences the range still has, 0 for unknown. tag: ok, stale (another scheduler paid it), gone
-        (the job is not active under that schedule any more).
+        """most: what a job may get within pace_ms, of all its ranges. left: how many occurrences the range still has, 0 for
+        unknown. tag: ok, stale (another scheduler paid it), paced (the job has got enough), gone (it is not active under that
+        schedule any more).
         """
         reply = await self._call(
             "payout",
@@ -220,6 +245,7 @@ class TickVerbs(Base):
             score=paid.score,
             rest=rest.member if rest else "",
             pace_ms=pace_ms,
+            most=most,
             left=left,
         )
         return str(reply[0])

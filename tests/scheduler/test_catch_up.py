@@ -11,9 +11,10 @@ import pytest
 from bench.jobs import item
 from rsched.core.ids import JobId, RunId, split_run_id
 from rsched.core.model import ScheduleSpec
-from rsched.core.packed import RangeEvent, RunEvent, SkipEvent
+from rsched.core.packed import JobRecord, RangeEvent, RunEvent, SkipEvent
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.catch_up import CatchUp
+from rsched.store.jobs import PutItem
 from tests.store.world import World
 
 pytestmark = pytest.mark.anyio
@@ -43,6 +44,7 @@ async def runs(world: World) -> list[RunId]:
 
 async def soon(world: World) -> None:
     """As if the pace's pause were over."""
+    await world.client.delete(world.keys.paces)
     for member in await world.client.zrange(world.keys.catchup, 0, -1):
         await world.client.zadd(world.keys.catchup, {member: 0})
 
@@ -57,8 +59,9 @@ async def test_a_job_gets_ten_a_second_oldest_first_until_all_are_paid(world: Wo
     for expected in (10, 20, 25, 25):
         await paying.step()
         assert hours(await runs(world), first) == list(range(expected))
-        # Nothing more before the pause is over.
-        await paying.step()
+        # Nothing more before the pause is over, whoever asks.
+        for scheduler in (paying, catch_up(world)):
+            await scheduler.step()
         assert len(await runs(world)) == expected
         await soon(world)
     assert await world.store.catchup(limit=9) == []
@@ -110,3 +113,40 @@ async def test_what_has_a_run_already_is_not_run_twice(world: World) -> None:
     await catch_up(world).step()
     claimed = [e.run for e in await world.events() if isinstance(e, RunEvent)]
     assert len(claimed) == len(set(claimed)) == 3
+
+
+async def test_very_many_ranges_of_one_job_keep_its_pace_and_hide_nobody(world: World) -> None:
+    job, first = await hourly(world, hours=2)
+    more = [(first - (n + 2) * 10 * 3_600_000, first - ((n + 2) * 10 - 3) * 3_600_000) for n in range(600)]
+    assert (await world.store.backfill(job, sv=1, ranges=more)).tag == "ok"
+    other, _ = await hourly(world, "other", hours=5)
+    two = [catch_up(world), catch_up(world)]
+    while any([await paying.step() for paying in two]):
+        pass
+    found = await runs(world)
+    assert sum(r.startswith(job) for r in found) <= 10
+    assert sum(r.startswith(other) for r in found) == 5
+
+
+async def test_a_full_queue_gives_its_share_by_time_and_hides_no_other_queue(world: World) -> None:
+    for n in range(30):
+        await hourly(world, f"job {n}", hours=3)
+    await world.queued("other")
+    paying = catch_up(world)
+    for _ in range(10):
+        await paying.step()
+    assert len(await runs(world)) - 1 <= 2  # one a second
+
+
+async def test_new_zone_data_lets_a_catch_up_go_on(world: World) -> None:
+    job, first = await hourly(world, hours=25)
+    record = await world.store.get_job(job)
+    assert isinstance(record, JobRecord)
+    paying = catch_up(world)
+    await paying.step()
+    head = record.head._replace(version=2, sv=2, keeps=1, sv_at=await world.store.time())
+    due = (await world.store.dues([job]))[job]
+    assert (await world.store.put([PutItem(job, 1, due, record._replace(head=head).pack())], atomic=True)).ok
+    await soon(world)
+    await paying.step()
+    assert hours(await runs(world), first) == list(range(20))

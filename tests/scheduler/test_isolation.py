@@ -45,6 +45,8 @@ async def test_an_unreadable_job_is_set_aside_and_the_others_are_claimed(world: 
     head = await world.store.get_head(bad.id)
     assert head is not None
     assert head.state is JobState.INVALID
+    skips = [(e.first, e.reason) for e in await world.events() if isinstance(e, SkipEvent)]
+    assert skips == [(bad.due, "invalid")]
 
 
 async def catch_up_range(world: World, name: str = "job") -> Job:

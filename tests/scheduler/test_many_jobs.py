@@ -24,8 +24,8 @@ JOBS, EXPRESSIONS = 58_000, 1000
 
 
 def expression(n: int, minute: int, hour: int) -> str:
-    """The nth of many that all fire at hour:minute."""
-    other_minute, other_hour = (minute + 1 + n // 23) % 60, (hour + 1 + n % 23) % 24
+    """The nth of many that all fire at hour:minute, and not again within ten minutes."""
+    other_minute, other_hour = (minute + 10 + n // 23) % 60, (hour + 1 + n % 23) % 24
     minutes, hours = sorted({minute, other_minute}), sorted({hour, other_hour})
     return f"{','.join(map(str, minutes))} {','.join(map(str, hours))} * * *"
 

@@ -11,8 +11,9 @@ from bench.jobs import item
 from rsched.core import zones
 from rsched.core.ids import partition_of
 from rsched.core.instants import format_utc
+from rsched.core.misfire import settle_resumed
 from rsched.core.model import Definition, ScheduleSpec
-from rsched.core.packed import JobRecord, RunEvent, unpack_job
+from rsched.core.packed import JobRecord, RunEvent, SkipEvent, unpack_job
 from rsched.core.schedule import load
 from rsched.core.states import JobState, RunState
 from rsched.scheduler.refresh import Refresher, RefreshLoop
@@ -108,7 +109,22 @@ async def test_a_paused_job_stays_as_it_is_but_for_its_schedule(world: World) ->
     head = (await present(world, job)).head
     assert (head.state, head.until, head.note, head.missed) == (JobState.PAUSED, now + 9 * HOUR_MS, "later", "a")
     assert head.arg != OLD
-    assert await due(world, job) == now + 9 * HOUR_MS
+    assert await due(world, job) is None
+    assert await world.client.zscore(world.keys.pauses, job.job) == now + 9 * HOUR_MS
+
+
+async def test_what_a_paused_job_missed_is_still_owed_after_a_refresh(world: World) -> None:
+    now = await world.store.time()
+    job = await stored(world, "paused", ScheduleSpec(cron="*/10 * * * *", timezone="UTC"), arg=OLD)
+    record = await present(world, job)
+    since = now // 600_000 * 600_000 - 3 * HOUR_MS
+    head = record.head._replace(version=2, sv=2, sv_at=since - 1, state=JobState.PAUSED, paused_from=since)
+    assert (await world.store.put([PutItem(job.job, 1, None, record._replace(head=head).pack())], atomic=True)).ok
+    assert (await Refresher(world.store, log=LOG).refresh()).changed == 1
+    after = await present(world, job)
+    _, settled = settle_resumed(after.head, load(after.definition), "run_all", now=now)
+    assert settled.catch_up == (since, now // 600_000 * 600_000)
+    assert not [e for e in await world.events() if isinstance(e, SkipEvent)]
 
 
 async def test_a_job_without_occurrences_any_more_completes(world: World) -> None:

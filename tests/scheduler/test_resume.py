@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 
+import msgspec
 import pytest
 
 from bench.jobs import item
 from rsched.core.ids import partition_of, run_id_of
+from rsched.core.misfire import Settled, settle_resumed
 from rsched.core.model import MisfirePolicy, ScheduleSpec
-from rsched.core.packed import JobHead, RangeEvent, SkipEvent
+from rsched.core.packed import JobHead, RangeEvent, SkipEvent, unpack_job
+from rsched.core.schedule import Interval
 from rsched.core.states import JobState
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
+from rsched.scheduler.resume import Resumer
 from rsched.store.jobs import PutItem
 from tests.store.world import World
 
@@ -37,9 +41,8 @@ async def paused_since(
 
 
 async def ticks(world: World) -> None:
-    claimer = Claimer(world.store, "", epochs=None, lookahead_ms=5000, batch=100, lost=lambda _: None,
-                      claimed=lambda: None, clock=SystemClock(), log=logging.getLogger("test"))  # fmt: skip
-    while await claimer.step():
+    resumer = Resumer(world.store, log=logging.getLogger("test"))
+    while await resumer.step():
         pass
 
 
@@ -84,7 +87,7 @@ async def test_a_pause_that_lasts_is_left_alone(world: World) -> None:
     assert (await world.store.pause(put.job, note="other")).tag == "ok"
     after = await state(world, put)
     assert (after.note, after.until, after.sv, after.version) == ("other", 0, before.sv, before.version + 1)
-    assert await world.client.zscore(world.keys.due(partition_of(put.job)), put.job) is None
+    assert await world.client.zscore(world.keys.pauses, put.job) is None
     assert (await world.store.pause(put.job, note="other")).tag == "already"
 
 
@@ -93,4 +96,90 @@ async def test_an_edit_of_a_paused_job_keeps_the_end_of_its_pause(world: World) 
     head = await state(world, put)
     edited = head._replace(version=head.version + 1).pack().encode() + b"\n" + put.value.partition(b"\n")[2]
     assert (await world.store.put([PutItem(put.job, head.version, None, edited)], atomic=True)).ok
-    assert await world.client.zscore(world.keys.due(partition_of(put.job)), put.job) == head.until
+    assert await world.client.zscore(world.keys.pauses, put.job) == head.until
+    assert await world.client.zscore(world.keys.due(partition_of(put.job)), put.job) is None
+
+
+async def test_what_was_claimed_ahead_is_withdrawn_or_stands_as_the_resume_says(world: World) -> None:
+    for policy, runs in (("skip", []), (None, []), ("run_once", [1]), ("run_all", [0, 1])):
+        job = await world.put(f"job {policy}", kind="e", due_in=100, every=200)
+        await world.claim(job, horizon_ms=100)
+        await world.claim(job, horizon_ms=300)
+        await world.store.pause(job.id)
+        while await world.store.time() <= job.due + 200:
+            pass
+        await world.store.release(limit=10)  # in its queue, and no worker has a slot
+        head = await world.store.get_head(job.id)
+        assert head is not None
+        schedule = Interval(anchor_ms=job.due, every_ms=200)
+        due, settled = settle_resumed(head, schedule, policy, now=job.due + 250)  # type: ignore[arg-type]
+        assert due is not None
+        assert settled.ahead == (job.due, job.due + 200)
+        reply = await world.store.resume(job.id, expect=head.version, due=due + 3_600_000, missed=settled)
+        assert reply.tag == "ok"
+        await world.store.release(limit=10)
+        assert sorted(r.run for r in (await world.fetch()).runs) == [run_id_of(job.id, job.due + 200 * n) for n in runs]
+
+
+async def test_a_last_run_that_a_pause_held_completes_its_job(world: World) -> None:
+    job = await world.put("job", kind="c", due_in=100, schedule="SID")
+    await world.store.fill_calendar("SID", after=job.due, occurrences=[], ended=True)
+    await world.claim(job)
+    await world.store.pause(job.id)
+    while await world.store.time() <= job.due:
+        pass
+    await world.store.release(limit=10)
+    head = await world.store.get_head(job.id)
+    assert head is not None
+    reply = await world.store.resume(job.id, expect=head.version, due=None, missed=Settled(run_at=job.due))
+    assert reply.tag == "ok"
+    (run,) = (await world.fetch()).runs
+    assert await world.finish(run) == "ok"
+    head = await world.store.get_head(job.id)
+    assert head is not None
+    assert head.state is JobState.COMPLETED
+
+
+async def test_very_many_pauses_that_end_at_once_do_not_delay_a_claim(world: World) -> None:
+    now = await world.store.time()
+    puts = []
+    for n in range(3000):
+        put, _ = item(f"job {n}", ScheduleSpec(cron="0 3 * * *", timezone="UTC"), function="f", now=now)
+        record = unpack_job(put.value)
+        head = record.head._replace(state=JobState.PAUSED, until=now, paused_from=put.due)
+        puts.append(put._replace(value=record._replace(head=head).pack(), due=None))
+    assert (await world.store.put(puts, atomic=True)).ok
+    job = await world.put("due")
+    claimer = Claimer(world.store, "", epochs=None, lookahead_ms=5000, batch=100, lost=lambda _: None,
+                      claimed=lambda: None, clock=SystemClock(), log=logging.getLogger("test"))  # fmt: skip
+    assert await claimer.step()
+    assert await world.store.get_run(job.run) is not None
+    assert not await claimer.step()
+    await ticks(world)
+    assert await world.client.zcard(world.keys.pauses) == 0
+
+
+async def test_a_pause_of_a_job_that_cannot_be_read_ends_once_as_invalid(world: World) -> None:
+    now = await world.store.time()
+    put, _ = item("job", ScheduleSpec(every="1h", anchor="2020-01-01T00:00:00Z"), function="f", now=now)
+    record = unpack_job(put.value)
+    definition = msgspec.structs.replace(
+        record.definition, schedule=ScheduleSpec(cron="0 3 * * *", timezone="UTC", exclude=["holidays"])
+    )
+    head = record.head._replace(kind="c", arg="X", state=JobState.PAUSED, until=now, paused_from=now - 5000)
+    value = record._replace(definition=definition, head=head).pack()
+    assert (await world.store.put([put._replace(value=value, due=None)], atomic=True)).ok
+    await ticks(world)
+    assert (await state(world, put)).state is JobState.INVALID
+    (skip,) = [e for e in await world.events() if isinstance(e, SkipEvent)]
+    assert (skip.first, skip.reason) == (now - 5000, "paused")
+    assert await world.store.ended_pauses(limit=9) == []
+
+
+async def test_an_end_of_a_pause_without_a_paused_job_stands_in_nobodys_way(world: World) -> None:
+    job = await world.put("active", due_in=60_000)
+    await world.client.zadd(world.keys.pauses, {job.id: 1})
+    put, _ = await paused_since(world, "skip", minutes=2, until_in=-1)
+    await ticks(world)
+    assert (await state(world, put)).state is JobState.ACTIVE
+    assert await world.store.ended_pauses(limit=9) == []

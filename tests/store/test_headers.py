@@ -142,7 +142,7 @@ async def test_every_script_has_a_method_that_calls_it_with_its_own_arguments(re
         s.park(J, sv=1), s.trigger(J, suffix="aaaa", repeat_key=""), s.cancel(R), s.own("s", lease_ms=1, take=[1], give=[2]),
         s.claim("s", horizon_ms=1, limit=1, partitions=[(0, 0)]),
         s.fill_calendar("S", after=1, occurrences=[2], ended=True),
-        s.misfire([MisfireItem(J, 1, 1, None, 1, 0, 0, 0, None)]), s.payout(paid, occurrences=[1], rest=None, pace_ms=1),
+        s.misfire([MisfireItem(J, 1, 1, None, 1, 0, 0, 0, None)]), s.payout(paid, occurrences=[1], rest=None, pace_ms=1, most=9),
         s.release(limit=1), s.expired(after_ms=0, limit=1), s.reap([ReapItem(R, 1, "D", 0)], after_ms=0),
         s.fetch(WK, request=1, slots=1, lease_ms=1, queues=["q"]),
         s.finish(WK, request=1, items=[FinishItem(R, 1, RunState.DEAD, 0, 0, "e")]), s.giveback(WK, [(R, 1)]),

@@ -258,6 +258,67 @@ async def test_whatever_happens_one_run_is_active_and_each_occurrence_ends(
     assert claimed == set(await ended(world))
 
 
+async def test_a_run_that_was_let_go_and_a_later_one_of_the_same_release_leave_the_later_one(world: World) -> None:
+    job = await looped(world, "k")
+    await occurs(world, job)
+    (run,) = (await fetched(world)).values()
+    await occurs(world, job)  # waits, while the first is asked to stop
+    await world.claim(job, horizon_ms=0, limit=1)  # staged, and due before the first has stopped
+    assert await world.finish(run, RunState.CANCELLED) == "ok"
+    await world.store.release(limit=100)
+    assert list(await fetched(world)) == [nth(job, 2)]
+    assert (await ended(world))[nth(job, 1)] == (RunState.SKIPPED, "overlap")
+
+
+async def test_two_later_runs_in_one_release_ask_a_running_one_to_stop_once(world: World) -> None:
+    job = await looped(world, "k")
+    await occurs(world, job)
+    (run,) = (await fetched(world)).values()
+    await world.claim(job, horizon_ms=0, limit=1)
+    await world.claim(job, horizon_ms=0, limit=1)
+    await world.store.release(limit=100)
+    record = await world.store.get_run(run.run)
+    assert record is not None
+    assert record.flags.count("X") == 1
+
+
+@pytest.mark.parametrize(("overlap", "run"), [("w", [0, 1, 2]), ("q", [0, 1]), ("k", [2]), ("s", [0])])
+async def test_runs_in_their_queue_when_the_shard_is_opened_anew_go_on_in_their_order(
+    world: World, overlap: str, run: list[int]
+) -> None:
+    job = await looped(world, overlap)
+    await occurs(world, job, 3)
+    await world.open(2, fence=0)
+    order = []
+    for _ in range(6):
+        await world.store.release(limit=100)
+        for found in (await world.fetch()).runs:
+            order.append(found.run)
+            assert await world.finish(found) == "ok"
+    assert order == [nth(job, n) for n in run]
+    assert set(await ended(world)) == {nth(job, n) for n in range(3)}
+    assert await world.client.exists(world.keys.runs, world.keys.open(job.id)) == 0
+
+
+@pytest.mark.parametrize("overlap", ["w", "q"])
+async def test_those_that_wait_for_a_run_that_cannot_be_read_go(world: World, overlap: str) -> None:
+    job = await looped(world, overlap)
+    await occurs(world, job, 2)
+    await world.client.hset(world.keys.runs, nth(job, 0), "garbage")
+    assert await fetched(world) == {}  # sets it aside
+    await world.store.release(limit=100)
+    assert list(await fetched(world)) == [nth(job, 1)]
+
+
+async def test_those_that_wait_for_a_run_that_is_gone_go_when_the_next_one_comes(world: World) -> None:
+    job = await looped(world, "w")
+    await occurs(world, job, 2)
+    await world.client.hdel(world.keys.runs, nth(job, 0))
+    await occurs(world, job)
+    await world.store.release(limit=100)
+    assert list(await fetched(world)) == [nth(job, 1)]
+
+
 async def test_every_second_with_most_of_it_spent_working_skips_nothing(world: World) -> None:
     job = await world.put("a", kind="e", every=EVERY, due_in=500, overlap="s")
     until = job.due + 3 * EVERY + 700

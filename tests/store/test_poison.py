@@ -143,7 +143,7 @@ async def test_verbs_on_a_job_that_cannot_be_read_change_nothing(world: World, r
 
 KEYS = ["due", "heads", "jobs", "runs", "staged", "retries", "leases", "owners", "schedulers", "workers", "requests",
         "finishes", "triggers", "poison", "fence", "journal", "definitions", "catchup", "ready", "virtual",
-        "queue", "body", "open", "payloads", "exclusions"]  # fmt: skip
+        "queue", "body", "open", "payloads", "exclusions", "pauses", "paces"]  # fmt: skip
 VERBS = ["put", "claim", "misfire", "release", "fetch", "finish", "giveback", "renew", "reap", "cancel", "cancel_queued",
          "trigger", "pause", "remove", "park", "own", "resume", "payout", "calendar", "forget", "expired", "adopt",
          "reopen", "restage", "restore_jobs", "restore_runs", "restore_extras", "open", "backfill", "exclusions",
@@ -190,7 +190,9 @@ async def call(
         "resume": lambda: s.resume(
             paused.id, expect=2, due=paused.due + 10**6, missed=Settled(SkippedRange(1, 1, 1), 1, (1, 1))
         ),
-        "payout": lambda: s.payout(owed, occurrences=[owed.start], rest=owed._replace(start=owed.end), pace_ms=1),
+        "payout": lambda: s.payout(
+            owed, occurrences=[owed.start], rest=owed._replace(start=owed.end), pace_ms=1, most=9
+        ),
         "calendar": lambda: s.fill_calendar("SID", after=1, occurrences=[2, 3], ended=True),
         "forget": lambda: s.forget([(job.id, 1)]),
         "expired": lambda: s.expired(after_ms=-(10**6), limit=10),

@@ -31,7 +31,7 @@ async def test_every_verb_is_closed_on_another_server_and_on_a_closed_shard(worl
             s.trigger(NO_JOB, suffix="aaaa", repeat_key=""), s.put([], atomic=True), s.own("s", lease_ms=1),
             s.claim("s", horizon_ms=1, limit=1, partitions=[(0, 0)]), s.misfire([]), s.release(limit=1),
             s.fill_calendar("S", after=1, occurrences=[2], ended=False), s.expired(after_ms=0, limit=1), s.reap([], after_ms=0),
-            s.payout(CatchupRange(NO_JOB, 1, 1, 1, "", 1, 1), occurrences=[1], rest=None, pace_ms=1), s.forget([]),
+            s.payout(CatchupRange(NO_JOB, 1, 1, 1, "", 1, 1), occurrences=[1], rest=None, pace_ms=1, most=9), s.forget([]),
             s.fetch(W, request=1, slots=1, lease_ms=1, queues=["default"]), s.finish(W, request=1, items=[]),
             s.giveback(W, []), s.renew(W, lease_ms=1, items=[]), s.adopt(W, lease_ms=1, queues=[], items=[]),
             s.restage(0, lease_ms=1), s.open_(hold_ms=1), s.restore_jobs([]), s.restore_runs([], lease_ms=1),
@@ -197,13 +197,13 @@ async def test_a_catch_up_range_is_paid_once_and_dropped_with_its_job(world: Wor
     assert (paid.start, paid.end) == (job.due, job.due + 120_000)
     rest = paid._replace(start=job.due + 60_000)
     before = await world.snapshot()
-    assert await world.store.payout(paid, occurrences=[job.due], rest=rest, pace_ms=0) == "ok"
-    assert changed(before, await world.snapshot()) == {"runs", "staged", "catchup", "journal"}
-    assert await world.store.payout(paid, occurrences=[job.due], rest=rest, pace_ms=0) == "stale"
+    assert await world.store.payout(paid, occurrences=[job.due], rest=rest, pace_ms=0, most=9) == "ok"
+    assert changed(before, await world.snapshot()) == {"runs", "staged", "catchup", "paces", "journal"}
+    assert await world.store.payout(paid, occurrences=[job.due], rest=rest, pace_ms=0, most=9) == "stale"
     (left,) = await world.store.catchup(limit=10)
     await world.store.remove(job.id)
     before = await world.snapshot()
-    assert await world.store.payout(left, occurrences=[left.start], rest=None, pace_ms=0) == "gone"
+    assert await world.store.payout(left, occurrences=[left.start], rest=None, pace_ms=0, most=9) == "gone"
     assert changed(before, await world.snapshot()) == {"catchup", "journal"}
 
 
@@ -224,6 +224,7 @@ async def test_release_fetch_and_finish_touch_exactly_their_keys(world: World) -
         "leases",
         "fence",
         "workers",
+        "starts",
         "requests",
         "journal",
     }

@@ -43,7 +43,7 @@ def record(
         team=team,
         name=name,
         incarnation=1,
-        schedule=ScheduleSpec(at="x"),
+        schedule=ScheduleSpec(at="2030-01-01T00:00:00Z"),
         target=FunctionTarget(function="f"),
         payload=payload,
         timeout_s=60,
