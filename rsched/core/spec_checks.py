@@ -43,6 +43,7 @@ def check_schedules(
     for i, spec in enumerate(schedules):
         yield from _check(spec, f"schedules[{i}]", team=team, name=name)
     yield from _one_window(schedules)
+    yield from _one_end(schedules)
 
 
 def parse_cron(spec: ScheduleSpec, *, team: str, name: str | None) -> cron.Expression:
@@ -133,6 +134,19 @@ def _check_duration(value: str | float | None, field: str, *, least_ms: int = 0,
         yield FieldError(field, f"{value!r} is under a second; write '1s' or more")
     elif most_ms is not None and ms > most_ms:
         yield FieldError(field, f"{value!r} is over a day; write at most '24h'")
+
+
+def _one_end(schedules: Sequence[ScheduleSpec]) -> Found:
+    """With a window, no run starts at or past the end: which end, where entries end at different times, nobody could tell."""
+    if all(spec.window is None for spec in schedules):
+        return
+    ends = {spec.end for spec in schedules if spec.at is None and spec.delay is None}
+    for i, spec in enumerate(schedules):
+        if len(ends) > 1 and spec.end is not None:
+            yield FieldError(
+                f"schedules[{i}].end",
+                f"{spec.end!r}: with a window all entries need the same end, or none; write it so, or make two jobs",
+            )
 
 
 def _one_window(schedules: Sequence[ScheduleSpec]) -> Found:

@@ -474,3 +474,15 @@ def test_a_resolved_schedule_resolves_to_itself(entries: list[dict[str, Any]]) -
     again, same = resolve(Draft(found.schedule, found.schedules), now_ms=NOW + 2000)
     assert again == found
     assert (same.kind, same.arg) == (schedule.kind, schedule.arg)
+
+
+def test_with_a_window_entries_that_end_at_different_times_are_refused() -> None:
+    end, later = "2027-01-01T00:00:00Z", "2027-02-01T00:00:00Z"
+    entries: tuple[dict[str, Any], ...] = (CRON | {"window": "5m", "end": end}, {"every": "7h"})
+    with pytest.raises(Invalid) as caught:
+        several(*entries)
+    assert [e.field for e in caught.value.errors] == ["schedules[0].end"]
+    with pytest.raises(Invalid, match="the same end, or none"):
+        several(entries[0], {"every": "7h", "end": later})
+    assert several(entries[0], {"every": "7h", "end": end}, {"at": later})[1].window_ms == 300_000
+    assert several(CRON | {"end": end}, {"every": "7h", "end": later})[1].window_ms == 0

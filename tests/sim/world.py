@@ -16,6 +16,7 @@ from rsched.core.states import RunState
 from rsched.scheduler.catch_up import CatchUp
 from rsched.scheduler.claim import WITHIN_MS, Claimer
 from rsched.scheduler.release import Releaser
+from rsched.scheduler.resume import Resumer
 from rsched.store import base, scripts
 from rsched.store.keys import Keys
 from rsched.store.store import Store, connect
@@ -82,6 +83,7 @@ class Sim:
             claimed=lambda: None, clock=self.clock, log=LOG,
         )  # fmt: skip
         self.releaser = Releaser(self.store, batch=1000)
+        self.resumer = Resumer(self.store, log=LOG)
         self.catch_up = CatchUp(self.store, per_s=10, share=0.2, schedulers=lambda: 1, clock=self.clock, log=LOG)
 
     async def open(self) -> None:
@@ -109,13 +111,13 @@ class Sim:
 
     async def drain(self) -> None:
         """Lets end what was claimed by now; nothing else is claimed."""
-        while self.open_runs() or await self._earliest_catch_up() is not None:
+        while self.open_runs() or await self._earliest("catchup") is not None:
             moved = True
             while moved:
                 moved = await self.releaser.step()
                 moved |= await self.catch_up.step()
                 moved |= await self._finish()
-            soon = [t for t in (self.releaser.next_at, await self._earliest_catch_up()) if t is not None]
+            soon = [t for t in (self.releaser.next_at, await self._earliest("catchup")) if t is not None]
             if not soon:
                 break
             await self.at(max(min(soon), self.clock.ms + 1))
@@ -125,16 +127,18 @@ class Sim:
         moved = True
         while moved:
             moved = await self.claimer.step()
+            moved |= await self.resumer.step()
             moved |= await self.releaser.step()
             moved |= await self.catch_up.step()
             moved |= await self._finish()
-        soon = [t for t in (self.releaser.next_at, await self._earliest_catch_up()) if t is not None]
+        waits = (self.releaser.next_at, await self._earliest("catchup"), await self._earliest("pauses"))
+        soon = [t for t in waits if t is not None]
         if self.claimer.next_head is not None:
             soon.append(max(self.claimer.next_head - WITHIN_MS, self.clock.ms + 1))
         return max(min(soon), self.clock.ms + 1) if soon else None
 
-    async def _earliest_catch_up(self) -> int | None:
-        found = await self.store.client.zrange(self.store.keys.catchup, 0, 0, withscores=True)
+    async def _earliest(self, kind: str) -> int | None:
+        found = await self.store.client.zrange(getattr(self.store.keys, kind), 0, 0, withscores=True)
         return int(found[0][1]) if found else None
 
     async def _finish(self) -> bool:
