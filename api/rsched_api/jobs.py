@@ -12,6 +12,7 @@ from rsched.core.model import JobSpec
 from rsched.core.packed import JobRecord
 from rsched.core.states import JobState
 from rsched.core.validate import check_name, parse_job
+from rsched.core.words import warnings
 from rsched.store.jobs import PutItem, VerbReply
 from rsched_api import find
 from rsched_api.control import verb_recorded, version_conflict
@@ -34,8 +35,11 @@ async def post_job(request: Request) -> Response:
 
 
 async def _made(deps: Deps, made: Made, *, status: int) -> Response:
-    calendars = await calendars_of(deps, made.record.definition)
-    return job_response(made.job_id, made.record, now=deps.store.now_ms(), status=status, calendars=calendars)
+    """The job, and what in its schedule is perhaps not meant."""
+    definition, now = made.record.definition, deps.store.now_ms()
+    calendars = await calendars_of(deps, definition)
+    told = warnings(definition, now_ms=now, calendars=calendars)
+    return job_response(made.job_id, made.record, now=now, status=status, calendars=calendars, told=told)
 
 
 async def get_job(request: Request) -> Response:

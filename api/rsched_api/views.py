@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -106,12 +107,20 @@ def job_view(job_id: JobId, record: JobRecord, now: int, calendars: Calendars | 
 
 
 def job_response(
-    job_id: JobId, record: JobRecord, *, now: int, status: int = 200, calendars: Calendars | None = None
+    job_id: JobId,
+    record: JobRecord,
+    *,
+    now: int,
+    status: int = 200,
+    calendars: Calendars | None = None,
+    told: Sequence[str] = (),
 ) -> Response:
+    """told: warnings about the schedule."""
     headers = {"ETag": f'"{record.head.version}"'}
     if status == 201:
         headers["Location"] = f"/v1/jobs/{job_id}"
-    return respond(job_view(job_id, record, now, calendars), status, headers)
+    view = job_view(job_id, record, now, calendars)
+    return respond(msgspec.structs.replace(view, warnings=list(told)) if told else view, status, headers)
 
 
 def _instant(ms: int | None) -> str | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rsched.cli.options import ConfigFile, Json, read_toml
+from rsched.cli.options import ConfigFile, DataDir, Json, environment, read_toml
 from rsched.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rsched.core.settings import Effective
 
 
-def doctor(config: ConfigFile = None, as_json: Json = False) -> None:
+def doctor(config: ConfigFile = None, data_dir: DataDir = None, as_json: Json = False) -> None:
     """Print the effective settings and check both servers; exit code 1 where a promise cannot be kept."""
     import asyncio
 
@@ -25,12 +25,12 @@ def doctor(config: ConfigFile = None, as_json: Json = False) -> None:
     from rsched.core.settings import Settings, load, unknown_variables
     from rsched.runtime.clock import SystemClock
 
-    toml = read_toml(config)
-    shared = load(Settings, env=os.environ, toml=toml)
-    found = _settings(toml)
+    env, toml = environment(data_dir), read_toml(config)
+    shared = load(Settings, env=env, toml=toml)
+    found = _settings(env, toml)
     checks = [
         Check(name="settings", status="warn", message=f"{name} sets nothing", mend="correct the name or unset it")
-        for name in unknown_variables(os.environ)
+        for name in unknown_variables(env)
     ]
     checks += asyncio.run(ask_both(shared, clock=SystemClock()))
     failed = any(c.status == "fail" for c in checks)
@@ -42,15 +42,15 @@ def doctor(config: ConfigFile = None, as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def _settings(toml: dict[str, Any]) -> dict[str, list[Effective]]:
+def _settings(env: Mapping[str, str], toml: dict[str, Any]) -> dict[str, list[Effective]]:
     """The shared knobs under "all", then what each kind of process has beside them."""
     from rsched.core.settings import KINDS, Settings, effective, load
 
-    shared = load(Settings, env=os.environ, toml=toml)
-    found = {"all": effective(shared, env=os.environ, toml=toml)}
+    shared = load(Settings, env=env, toml=toml)
+    found = {"all": effective(shared, env=env, toml=toml)}
     common = {e.name: e.value for e in found["all"]}
     for kind, cls in KINDS.items():
-        knobs = effective(load(cls, env=os.environ, toml=toml), env=os.environ, toml=toml)
+        knobs = effective(load(cls, env=env, toml=toml), env=env, toml=toml)
         found[kind] = [e for e in knobs if common.get(e.name) != e.value]
     return found
 

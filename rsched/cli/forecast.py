@@ -29,12 +29,14 @@ def forecast(
     if as_json:
         print_json(found)
         return
-    _draw(found)
+    _draw(found, team)
 
 
-def _draw(f: ForecastView) -> None:
+def _draw(f: ForecastView, team: str | None) -> None:
     sampled = "" if f.sampled == 1 else f" (counted {f.sampled:.1%} of them, scaled)"
-    typer.echo(f"{f.runs} runs of {f.jobs} jobs{sampled} from {f.from_} to {f.to} (UTC); at most {f.peak} in a minute")
+    # The number of jobs is of all teams: what was looked at to find this one's.
+    whose = f"of {f.jobs} jobs{sampled}" if team is None else f"of team {team}, of {f.jobs} jobs in all{sampled},"
+    typer.echo(f"{f.runs} runs {whose} from {f.from_} to {f.to} (UTC); at most {f.peak} in a minute")
     typer.echo()
     typer.echo("hour    one mark a minute                                             runs")
     for label, row, runs in rows(f):

@@ -10,6 +10,9 @@ from typer.core import TyperGroup
 
 from rsched.core.errors import RschedError
 
+# A file of many jobs may be wrong in each of them; the first ones tell.
+_MOST = 20
+
 
 class Commands(TyperGroup):
     """Turns the error tree into a few lines on standard error, so that nobody reads a traceback of a typing error."""
@@ -31,8 +34,10 @@ class Commands(TyperGroup):
 def report(error: RschedError) -> None:
     """What went wrong, and the mend, one line each field."""
     lines = [f"{e.field}: {e.message}" if e.field else e.message for e in error.errors]
-    for line in lines or [str(error) or error.code]:
+    for line in lines[:_MOST] or [str(error) or error.code]:
         print(f"error: {line}", file=sys.stderr)
+    if len(lines) > _MOST:
+        print(f"error: and {len(lines) - _MOST} more", file=sys.stderr)
 
 
 def expected(raised: BaseException) -> list[RschedError]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rsched.cli import doctor, forecast, jobs, processes, reconcile, runs, tz, upcoming
+from rsched.cli import calendars, doctor, forecast, jobs, processes, reconcile, runs, tz, upcoming
 from rsched.cli.group import Commands
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(runs.app, name="runs")
+app.add_typer(calendars.app, name="calendars")
 app.command("next")(upcoming.next_occurrences)
 app.command("forecast")(forecast.forecast)
 app.add_typer(tz.app, name="tz")

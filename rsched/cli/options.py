@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -29,6 +30,20 @@ RunRef = Annotated[
 ]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1000, help="At most so many.")]
 Cursor = Annotated[str | None, typer.Option("--cursor", help="Go on where the page before ended.")]
+Ack = Annotated[
+    Literal["postgres", "redis"] | None,
+    typer.Option(
+        "--ack",
+        help="Answer when it is here; by default postgres, which survives the loss of Redis.",
+        show_default=False,
+    ),
+]
+DataDir = Annotated[
+    str | None,
+    typer.Option(
+        "--data-dir", help="Use the servers of the `rsched up` that runs with this folder.", show_default=False
+    ),
+]
 ConfigFile = Annotated[
     str | None, typer.Option("--config", help="Settings in TOML, by default RSCHED_CONFIG.", show_default=False)
 ]
@@ -39,6 +54,23 @@ def client(url: str | None) -> Client:
     from rsched.client import Client
 
     return Client(url or os.environ.get("RSCHED_URL") or DEFAULT_URL, retry_for_s=RETRY_FOR_S)
+
+
+def environment(data_dir: str | None) -> Mapping[str, str]:
+    """The environment that settings are read from; with --data-dir the servers of the `rsched up` there. Misconfigured."""
+    from rsched.core.errors import Misconfigured
+
+    if data_dir is None:
+        return os.environ
+    path = Path(data_dir).expanduser() / "processes.json"
+    try:
+        facts = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        return {**os.environ, "RSCHED_REDIS_URL": facts["redis_url"], "RSCHED_DATABASE_URL": facts["postgres_url"]}
+    except (OSError, msgspec.DecodeError, KeyError):
+        raise Misconfigured(
+            f"--data-dir: no `rsched up` runs with {data_dir!r}; start it, or leave --data-dir out and set RSCHED_REDIS_URL "
+            "and RSCHED_DATABASE_URL"
+        ) from None
 
 
 def read_toml(option: str | None) -> dict[str, Any]:

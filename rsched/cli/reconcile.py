@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rsched.cli.options import ConfigFile, Json
+from rsched.cli.options import ConfigFile, DataDir, Json
 from rsched.cli.output import print_fields, print_json, print_table
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def reconcile(
     ] = False,
     once: Annotated[bool, typer.Option("--once", help="With --watch: print one line a shard and exit.")] = False,
     config: ConfigFile = None,
+    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Find and mend what is inconsistent in Redis and between Redis and the ledger, while everything goes on.
@@ -33,14 +34,12 @@ def reconcile(
     Prints how many of each kind there were. Exit code 0: nothing was found; 1: something was (and is mended, without
     --dry-run); 2: something could not be judged, because no recorder keeps up or a restoration is at work.
     """
-    import os
-
     import anyio
 
-    from rsched.cli.options import read_toml
+    from rsched.cli.options import environment, read_toml
     from rsched.core.settings import RecorderSettings, load
 
-    settings = load(RecorderSettings, env=os.environ, toml=read_toml(config))
+    settings = load(RecorderSettings, env=environment(data_dir), toml=read_toml(config))
     if watch:
         anyio.run(_watch, settings, once, as_json)
         return
@@ -139,4 +138,5 @@ def _passing(progress: ReconcileProgress, *, now: int) -> str:
     if not progress.passes:
         return "not reconciled yet"
     ago = f"{max(0, now - progress.ended_at) / 1000:.0f} s"
-    return f"{progress.passes} passes, the last one {ago} ago found {progress.found}"
+    passes = "1 pass" if progress.passes == 1 else f"{progress.passes} passes"
+    return f"{passes}, the last one {ago} ago found {progress.found}"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rsched.cli.output import clean, print_fields, print_table
-from rsched.core.model import HttpTarget, JobView, RunView, ScheduleSpec, Target
+from rsched.core.errors import RschedError
+from rsched.core.model import HttpTarget, JobView, PauseView, RetryPolicy, RunView, ScheduleSpec, Target
 
 if TYPE_CHECKING:
     from rsched.client import Page
@@ -22,10 +23,42 @@ def schedule_text(job: JobView) -> str:
 
 def _schedule_text(spec: ScheduleSpec) -> str:
     if spec.cron is not None:
-        return f"cron {spec.cron} ({spec.timezone or 'UTC'})"
+        more = [f"{name} {value}" for name in ("second", "year") if (value := getattr(spec, name)) is not None]
+        return " ".join(["cron", spec.cron, *more, f"({spec.timezone or 'UTC'})"])
     if spec.every is not None:
         return f"every {_length(spec.every)}"
     return f"at {spec.at}" if spec.at is not None else f"delay {_length(spec.delay)}"
+
+
+def _bounds(spec: ScheduleSpec) -> str:
+    """What a schedule has beside its rule, by the names of its fields."""
+    dst = [f"{name} {value}" for name in ("gap", "overlap") if spec.dst and (value := getattr(spec.dst, name))]
+    exclude = [spec.exclude] if isinstance(spec.exclude, str) else spec.exclude
+    parts = ["dst: " + " and ".join(dst)] if dst else []
+    parts += ["exclude " + " ".join(exclude)] if exclude else []
+    for name in ("anchor", "start", "end", "max_runs", "window"):
+        if (value := getattr(spec, name)) is not None:
+            parts.append(f"{name} {_length(value) if name == 'window' else value}")
+    return ", ".join(parts)
+
+
+def _in_words(job: JobView) -> str:
+    """The schedule as a sentence; nothing where this release cannot read it."""
+    from rsched.core.words import describe
+
+    try:
+        return describe(job)
+    except (RschedError, ValueError):
+        return ""
+
+
+def warn_of(job: JobView) -> None:
+    """Says on standard error what the schedule may do that was not meant."""
+    from rsched.core.instants import parse_instant
+    from rsched.core.words import warnings
+
+    for text in warnings(job, now_ms=parse_instant(job.created_at)):
+        print(f"warning: {clean(text)}", file=sys.stderr)
 
 
 def _length(value: Any) -> str:
@@ -60,18 +93,19 @@ def jobs(page: Page[JobView]) -> None:
 
 
 def job(j: JobView) -> None:
-    pairs = [
-        ("job_id", j.job_id),
-        ("name", j.name or "-"),
-        ("team", j.team),
-        ("state", j.state),
-        ("schedule", schedule_text(j)),
+    specs = [j.schedule] if j.schedule else j.schedules
+    pairs = [("job_id", j.job_id), ("name", j.name or "-"), ("team", j.team), ("state", j.state)]
+    for spec in specs:
+        pairs.append(("schedule", ", ".join(filter(None, (_schedule_text(spec), _bounds(spec))))))
+    pairs += [
+        ("in words", _in_words(j) or "-"),
         ("next_run_at", j.next_run_at or "-"),
         ("target", target_text(j.target)),
+        *_call(j.target),
         ("payload", _json(j.payload)),
         ("timeout_s", f"{j.timeout_s:g}"),
-        ("retry", f"{j.retry.max_attempts} attempts, {j.retry.backoff} from {_length(j.retry.base)}"),
-        ("misfire_policy", j.misfire_policy),
+        ("retry", _retry(j.retry)),
+        ("misfire", _misfire(j)),
         ("overlap", j.overlap),
         ("priority", j.priority),
         ("tags", ", ".join(j.tags) or "-"),
@@ -80,11 +114,34 @@ def job(j: JobView) -> None:
         ("updated_at", j.updated_at),
     ]
     if j.pause is not None:
-        ends = f"until {j.pause.until}" if j.pause.until else "until it is resumed"
-        pairs.append(("pause", f"{ends}, then {j.pause.missed}" + (f": {j.pause.note}" if j.pause.note else "")))
+        pairs += [("pause", _pause(j.pause)), ("note", j.pause.note or "-")]
     if j.skipped:
         pairs.append(("skipped", ", ".join(f"{total} {reason}" for reason, total in j.skipped.items())))
     print_fields(pairs)
+
+
+def _call(target: Target) -> list[tuple[str, str]]:
+    """What is sent beside the payload, where there is something."""
+    names = ("headers", "body") if isinstance(target, HttpTarget) else ("args", "kwargs")
+    return [(f"  {name}", _json(value)) for name in names if (value := getattr(target, name)) not in ([], {}, None)]
+
+
+def _retry(r: RetryPolicy) -> str:
+    wait = f"{r.backoff} from {_length(r.base)}"
+    if r.backoff == "exponential":
+        wait += f" times {r.factor:g} up to {_length(r.cap)}"
+    return f"{r.max_attempts} attempts, {wait}, jitter {r.jitter}"
+
+
+def _misfire(j: JobView) -> str:
+    old = j.misfire.catchup_window
+    ended = "" if old is None else f", skip what was missed over {_length(old)} ago"
+    return f"{j.misfire_policy} when over {_length(j.misfire.grace)} late{ended}"
+
+
+def _pause(p: PauseView) -> str:
+    """Until when, and what becomes of the occurrences missed until then."""
+    return f"until {p.until or 'it is resumed'}, then {p.missed} of what was missed"
 
 
 def runs(page: Page[RunView]) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rsched.cli.options import ConfigFile, Json
+from rsched.cli.options import ConfigFile, DataDir, Json
 from rsched.cli.output import print_fields, print_json
 
 app = typer.Typer(help="Time-zone data.", no_args_is_help=True)
@@ -20,6 +20,7 @@ def _group() -> None:
 @app.command()
 def refresh(
     config: ConfigFile = None,
+    data_dir: DataDir = None,
     as_json: Json = False,
     redis_url: Annotated[
         str | None, typer.Option("--redis-url", help="By default RSCHED_REDIS_URL.", show_default=False)
@@ -29,11 +30,9 @@ def refresh(
 
     Schedulers do it by themselves when they start with newer data; this shows it, and repeats are harmless.
     """
-    import os
-
     import anyio
 
-    from rsched.cli.options import read_toml
+    from rsched.cli.options import environment, read_toml
     from rsched.core import zones
     from rsched.core.settings import SchedulerSettings, load
     from rsched.runtime.clock import SystemClock
@@ -41,7 +40,9 @@ def refresh(
     from rsched.scheduler.refresh import Refresher, Report
     from rsched.store.store import Store, shard_tags
 
-    settings = load(SchedulerSettings, env=os.environ, toml=read_toml(config), options={"redis_url": redis_url})
+    settings = load(
+        SchedulerSettings, env=environment(data_dir), toml=read_toml(config), options={"redis_url": redis_url}
+    )
 
     async def run() -> list[Report]:
         reports = []

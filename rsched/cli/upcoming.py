@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rsched.cli import when
 from rsched.cli.options import Json
 from rsched.cli.output import print_json, print_table
 
@@ -19,18 +20,21 @@ def next_occurrences(
         str | None,
         typer.Argument(metavar="[EXPR]", help="Such as '0 2 * * *', in quotes, or @daily.", show_default=False),
     ] = None,
-    tz: Annotated[str | None, _option("--tz", "The zone it is meant in, by default UTC.")] = None,
-    every: Annotated[str | None, _option("--every", "Instead of EXPR: an interval, such as 90s or 6h.")] = None,
-    second: Annotated[str | None, _option("--second", "The cron field of seconds.")] = None,
-    year: Annotated[str | None, _option("--year", "The cron field of years.")] = None,
-    gap: Annotated[str | None, _option("--gap", "Of slots that the clock jumps over: shift or skip.")] = None,
-    overlap: Annotated[str | None, _option("--overlap", "Of slots that come twice: first or both.")] = None,
-    exclude: Annotated[
-        list[str] | None, _option("--exclude", "A date, or a range such as 2026-12-24/2027-01-02; repeat for more.")
+    tz: when.Zone = None,
+    second: when.Second = None,
+    year: when.Year = None,
+    gap: when.Gap = None,
+    overlap: Annotated[
+        str | None, typer.Option("--dst-overlap", "--overlap", help=when.DST_OVERLAP, show_default=False)
     ] = None,
-    schedule: Annotated[
-        str | None, _option("--schedule", "The whole schedule as JSON, instead of the options.")
-    ] = None,
+    every: when.Every = None,
+    anchor: when.Anchor = None,
+    exclude: when.Exclude = None,
+    begin: when.Start = None,
+    end: when.End = None,
+    max_runs: when.MaxRuns = None,
+    window: when.Window = None,
+    schedule: when.Whole = None,
     start: Annotated[str | None, _option("--from", "Only what comes after this instant, by default now.")] = None,
     count: Annotated[int, typer.Option("-n", "--count", min=1, max=1000, help="How many.")] = 5,
     team: Annotated[str, typer.Option("--team", help="For H: the job's team.")] = "default",
@@ -47,11 +51,13 @@ def next_occurrences(
         after = SystemClock().wall_ms() if start is None else parse_instant(start)
     except ValueError as error:
         raise invalid("--from", str(error)) from None
-    fields: dict[str, Any] = {
-        "cron": expression, "timezone": tz, "every": every, "second": second, "year": year, "exclude": exclude or None,
-        "dst": {k: v for k, v in (("gap", gap), ("overlap", overlap)) if v is not None} or None,
-    }  # fmt: skip
-    given = {k: v for k, v in fields.items() if v is not None}
+    given = when.fields(
+        {
+            "cron": expression, "timezone": tz, "second": second, "year": year, "every": every, "anchor": anchor,
+            "exclude": exclude, "start": begin, "end": end, "max_runs": max_runs, "window": window,
+        },
+        gap=gap, overlap=overlap,
+    )  # fmt: skip
     found = preview_of(_draft(given, schedule, team=team, name=name), start=after, count=count)
     if as_json:
         print_json(found)
@@ -66,16 +72,29 @@ def _draft(given: dict[str, Any], whole: str | None, *, team: str, name: str | N
     import msgspec
 
     from rsched.core.errors import invalid
-    from rsched.core.model import ScheduleSpec
-    from rsched.core.schedule import Draft
+    from rsched.core.schedule import Draft, calendar_names
     from rsched.core.validate import decode
 
-    if whole is not None:
-        if given:
-            raise invalid(
-                "--schedule", f"is given, and {', '.join(sorted(given))} too; write it in one of the two ways"
-            )
-        return Draft(decode(whole.encode(), ScheduleSpec), team=team, name=name)
-    if not given:
+    if whole is None and not given:
         raise invalid("EXPR", "is missing; give a cron expression in quotes, --every, or --schedule")
-    return Draft(decode(msgspec.json.encode(given), ScheduleSpec), team=team, name=name)
+    body = {"schedule": given} if whole is None else when.whole(whole, given)
+    spec = decode(msgspec.json.encode(body), _spec_type())
+    draft = Draft(spec.schedule, tuple(spec.schedules), team, name)
+    if names := sorted(calendar_names(draft)):
+        raise invalid(
+            "schedule.exclude",
+            f"names the calendar {names[0]!r}, which only the API knows; write its dates, "
+            "or ask POST /v1/schedules:preview",
+        )
+    return draft
+
+
+def _spec_type() -> Any:
+    """As a job has them, so that errors name the fields as the API's do."""
+    import msgspec
+
+    from rsched.core.model import ScheduleSpec
+
+    return msgspec.defstruct(
+        "Schedules", [("schedule", ScheduleSpec | None, None), ("schedules", list[ScheduleSpec], [])]
+    )

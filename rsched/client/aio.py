@@ -166,9 +166,16 @@ class AsyncClient(AsyncControl):
         return await self._call(partial(self._client.cancel_run, run_id, ack=ack))
 
     async def preview(
-        self, schedule: ScheduleSpec | Mapping[str, Any], *, start: str | None = None, count: int = 10
+        self,
+        schedule: ScheduleSpec | Mapping[str, Any] | Sequence[ScheduleSpec | Mapping[str, Any]],
+        *,
+        start: str | None = None,
+        count: int = 10,
+        team: str | None = None,
+        name: str | None = None,
     ) -> Preview:
-        return await self._call(partial(self._client.preview, schedule, start=start, count=count))
+        call = partial(self._client.preview, schedule, start=start, count=count, team=team, name=name)
+        return await self._call(call)
 
     async def forecast(self, *, hours: int = 24, team: str | None = None) -> ForecastView:
         return await self._call(partial(self._client.forecast, hours=hours, team=team))

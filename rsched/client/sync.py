@@ -187,10 +187,24 @@ class Client(Control):
         return self._post(run_path(run_id) + "/cancel", RunView, ack=ack)
 
     def preview(
-        self, schedule: ScheduleSpec | Mapping[str, Any], *, start: str | None = None, count: int = 10
+        self,
+        schedule: ScheduleSpec | Mapping[str, Any] | Sequence[ScheduleSpec | Mapping[str, Any]],
+        *,
+        start: str | None = None,
+        count: int = 10,
+        team: str | None = None,
+        name: str | None = None,
     ) -> Preview:
-        """When a schedule would run, the first `count` occurrences after `start` (RFC 3339; by default now)."""
-        body = {"schedule": msgspec.to_builtins(schedule), "count": count, **({"from": start} if start else {})}
+        """When a schedule, or several as one, would run: the first `count` occurrences after `start` (RFC 3339; by default
+        now). team, name: the job's, for H and the team's calendars.
+        """
+        field = "schedules" if isinstance(schedule, Sequence) else "schedule"
+        given = {"from": start, "team": team, "name": name}
+        body = {
+            field: msgspec.to_builtins(schedule),
+            "count": count,
+            **{k: v for k, v in given.items() if v is not None},
+        }
         return self._post("/v1/schedules:preview", Preview, body=body)
 
     def forecast(self, *, hours: int = 24, team: str | None = None) -> ForecastView:

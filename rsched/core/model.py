@@ -205,8 +205,9 @@ class PauseView(msgspec.Struct, frozen=True, kw_only=True):
 class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A job as the API shows it. Instants are RFC 3339; next_run_at has the offset of the job's own zone.
 
-    One of schedule and schedules is there. pause: of a paused job. skipped: occurrences that made no run, by reason, only
-    where one job is asked for and there are some.
+    One of schedule and schedules is there. pause: of a paused job. warnings: what in the schedule is legal and perhaps not
+    meant, in the answer to a create or replace. skipped: occurrences that made no run, by reason, only where one job is
+    asked for.
     """
 
     job_id: str
@@ -229,6 +230,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     schedule: ScheduleSpec | None = None
     schedules: list[ScheduleSpec] = []
     pause: PauseView | None = None
+    warnings: list[str] = []
     skipped: dict[str, int] | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -14,7 +14,7 @@ import psycopg
 from psycopg_pool import AsyncConnectionPool
 
 from rsched.ledger.failures import translated
-from rsched.ledger.migrate import check_version, schema_version, version_of
+from rsched.ledger.migrate import check_version, schema_version, version_of, works_with_of
 from rsched.ledger.upserts import Connection
 from rsched.runtime.clock import Clock
 
@@ -63,9 +63,10 @@ class Base:
         await self._one("SELECT 1", ())
 
     async def check_schema(self) -> None:
-        """Misconfigured unless the schema is this release's. Unavailable."""
+        """Misconfigured unless the schema is this release's, or a newer one that lets it go on. Unavailable."""
         async with self._connection() as c:
-            check_version(await version_of(c), known=schema_version())
+            found, known = await version_of(c), schema_version()
+            check_version(found, known=known, works_with=await works_with_of(c) if found > known else None)
 
     @asynccontextmanager
     async def _connection(self, *, within_s: float = DEADLINE_S) -> AsyncIterator[Connection]:

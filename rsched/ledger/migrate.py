@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib import resources
 from typing import NamedTuple
@@ -13,23 +14,38 @@ from rsched.ledger.failures import translated
 
 # Any constant: all programs of this schema must agree on it.
 _LOCK = 7_231_041
-_TABLE = "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY, applied_at timestamptz DEFAULT now())"
+_TABLE = """
+CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY, applied_at timestamptz DEFAULT now());
+ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS works_with integer;
+"""
+_WORKS_WITH = re.compile(r"^-- works with: ([0-9]+)$", re.MULTILINE)
 
 
 class Migration(NamedTuple):
+    """works_with: the oldest schema whose programs go on beside this one, so that a release can be rolled out; 0: its own.
+
+    A file says it in a line of its own, `-- works with: <number>`.
+    """
+
     number: int
     name: str
     sql: str
+    works_with: int = 0
 
 
 def migrations() -> list[Migration]:
     """The files `<number>_<name>.sql`, in order; numbers are contiguous from 1."""
     folder = resources.files("rsched.ledger") / "migrations"
     found = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
-    steps = [Migration(int(f[:4]), f[5:-4], (folder / f).read_text("utf-8")) for f in found]
+    steps = [_step(f, (folder / f).read_text("utf-8")) for f in found]
     if [s.number for s in steps] != list(range(1, len(steps) + 1)):
         raise Misconfigured(f"the installation's migrations are not contiguous: {found}; install it again")
     return steps
+
+
+def _step(file: str, sql: str) -> Migration:
+    said = _WORKS_WITH.search(sql)
+    return Migration(int(file[:4]), file[5:-4], sql, int(said[1]) if said else 0)
 
 
 def schema_version() -> int:
@@ -52,9 +68,25 @@ async def version_of(connection: psycopg.AsyncConnection[tuple[object, ...]]) ->
     return int(str(row[0])) if row else 0
 
 
-def check_version(found: int, *, known: int) -> None:
-    """Misconfigured unless the database has exactly the schema that this release works with."""
+async def works_with_of(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> int:
+    """The oldest schema whose programs work with the one that is there."""
+    row = await (
+        await connection.execute(
+            "SELECT coalesce(max(works_with), max(version), 0) FROM schema_version"
+            " WHERE version = (SELECT max(version) FROM schema_version)"
+        )
+    ).fetchone()
+    return int(str(row[0])) if row else 0
+
+
+def check_version(found: int, *, known: int, works_with: int | None = None) -> None:
+    """Misconfigured unless the database has the schema that this release works with, or a newer one that lets it go on.
+
+    works_with: the oldest schema whose programs the one that was found goes on with, as it says itself.
+    """
     if found > known:
+        if works_with is not None and works_with <= known:
+            return
         raise Misconfigured(
             f"the database has schema version {found}, this release of rsched knows {known} at most: upgrade rsched"
         )
@@ -69,13 +101,16 @@ async def migrate(url: str, *, steps: Sequence[Migration] | None = None) -> list
     with translated():
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
             await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
-            await connection.execute(_TABLE)
+            await connection.execute(_TABLE.encode())
             present = await version_of(connection)
             if present > len(steps):
                 check_version(present, known=len(steps))
             for step in steps[present:]:
                 async with connection.transaction():
                     await connection.execute(step.sql.encode())
-                    await connection.execute("INSERT INTO schema_version (version) VALUES (%s)", (step.number,))
+                    await connection.execute(
+                        "INSERT INTO schema_version (version, works_with) VALUES (%s, %s)",
+                        (step.number, step.works_with or step.number),
+                    )
                 applied.append(f"{step.number:04d}_{step.name}")
     return applied

@@ -118,6 +118,17 @@ class RebuildVerbs(Base):
         )
         return [(j, int(s), int(e), int(v), f, int(m)) for j, s, e, v, f, m in rows]
 
+    async def ended_ranges(self, ranges: Sequence[tuple[JobId, int, int]]) -> set[tuple[JobId, int, int]]:
+        """Of catch-up ranges (job, made_at, end) those of which nothing is left to be paid out."""
+        if not ranges:
+            return set()
+        rows = await self._all(
+            "SELECT job_id, made_at, end_at FROM catchups JOIN unnest(%s::text[], %s::bigint[], %s::bigint[])"
+            " AS u(job_id, made_at, end_at) USING (job_id, made_at, end_at) WHERE start_at > end_at",
+            tuple(list(part) for part in zip(*ranges, strict=True)),
+        )
+        return {(JobId(j), int(m), int(e)) for j, m, e in rows}
+
     async def payloads_of(self, run_ids: Sequence[str]) -> dict[str, bytes]:
         """The payloads of those runs that have one of their own."""
         rows = await self._all("SELECT run_id, payload FROM payloads WHERE run_id = ANY(%s)", (list(run_ids),))

@@ -154,6 +154,7 @@ async def _stream(c: Connection, query: str, sink: ParquetSink) -> None:
                 group, size = [], 0
     if group:
         await to_thread.run_sync(sink.write, b"".join(group))
+        faults.point("retention.in_export")
 
 
 async def _columns(c: Connection, table: str) -> list[tuple[str, str]]:

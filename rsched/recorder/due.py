@@ -91,8 +91,6 @@ class DueTimes:
         return found
 
     def _first(self, job: LedgerJob, head: JobHead) -> int | None:
-        if head.state is JobState.PAUSED and head.until:
-            return head.until
         if head.state is not JobState.ACTIVE:
             return None
         mark = self._marks.get(partition_of(job.job_id), 0)

@@ -10,6 +10,7 @@ from rsched.core.errors import Unavailable
 from rsched.core.settings import RecorderSettings
 from rsched.ledger import Ledger
 from rsched.recorder.gauges import ShardWatch
+from rsched.recorder.housekeeping import Retention
 from rsched.recorder.shard import ShardRecorder
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
@@ -23,15 +24,17 @@ _log = get_logger("rsched.recorder")
 
 
 async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: Clock) -> None:
-    """Returns soon after stop is set. Misconfigured where the database's schema is not this release's."""
+    """Returns soon after stop is set. Misconfigured where the database's schema is not this release's, or history can't be
+    archived as is wanted.
+    """
     metrics = Metrics("recorder")
+    tags = shard_tags(settings.shards)
+    # Of each shard: two streams, housekeeping, an opening or a partition made.
+    ledger = Ledger(settings.database_url, pool_max=2 + 3 * len(tags), clock=clock)
+    retention = Retention(ledger, archive_dir=settings.archive_dir, retention_days=settings.retention_days, clock=clock)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(served(metrics, settings))
-        tags = shard_tags(settings.shards)
-        ledger = await stack.enter_async_context(
-            # Of each shard: two streams, housekeeping, an opening or a partition made.
-            Ledger(settings.database_url, pool_max=2 + 3 * len(tags), clock=clock)
-        )
+        await stack.enter_async_context(ledger)
         recorders, watches, ladders = [], [], []
         for shard in tags:
             store = Store.open(settings.redis_url, prefix=settings.prefix, shard=shard, clock=clock)
@@ -51,6 +54,7 @@ async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: 
         await _schema_checked(ledger, clock)
         for recorder in recorders:
             group.start_soon(recorder.run)
+        group.start_soon(retention.run)
         await stop.wait()
 
 

@@ -92,10 +92,11 @@ class JobParts:
                 if head.kind == "c" and len(p.schedules) < _SCHEDULES:
                     p.schedules.setdefault(head.arg, job)
         jobs = list(heads)
-        for job, due in zip(jobs, await p.store.due_or_not(partition, jobs), strict=True):
-            head = heads[job][0]
-            if not due and (head.state is JobState.ACTIVE or (head.state is JobState.PAUSED and head.until)):
-                self._undue.append((job, heads[job][1]))
+        active = [job for job in jobs if heads[job][0].state is JobState.ACTIVE]
+        paused = [job for job in jobs if heads[job][0].state is JobState.PAUSED and heads[job][0].until]
+        dues = zip(active, await p.store.due_or_not(partition, active), strict=True)
+        ends = zip(paused, await p.store.ending_or_not(paused), strict=True)
+        self._undue += [(job, heads[job][1]) for job, there in (*dues, *ends) if not there]
         known = await p.ledger.jobs_known(jobs)
         for job, (head, _) in heads.items():
             there = known.get(job)
@@ -116,6 +117,7 @@ class JobParts:
                 # A completed or deleted one may just have been forgotten.
                 known = await p.ledger.jobs_known(gone)
                 wanted = {JobId(j): k for j, k in known.items() if k.state in _WANTED and not k.forgotten}
+                p.would_be_back.update(() if p.write else wanted)
                 p.saw("job_missing", await self._restore(wanted))
             yield
 
@@ -174,8 +176,11 @@ class JobParts:
 
     async def _settle_undue(self, items: Sequence[tuple[JobId, bytes]]) -> None:
         p = self._pass
+        ends = [(job, head, ended.until) for job, head in items if (ended := _head(head + b"\n")) and ended.until]
+        p.saw("pause_lost", len(await p.store.mend_undue(ends)) if p.write and ends else len(ends))
         late = await p.store.catching_up()
-        heads = {job: head for job, head in items if job not in late}
+        asleep = {job for job, _, _ in ends}
+        heads = {job: head for job, head in items if job not in late and job not in asleep}
         jobs = await p.store.get_jobs(list(heads))
         page = [LedgerJob(job, record.pack()) for job, record in jobs.items() if isinstance(record, JobRecord)]
         found = await (await p.due_times()).of(page)

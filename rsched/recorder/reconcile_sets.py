@@ -24,6 +24,11 @@ class SetParts:
         for kind in ("staged", "retries", "leases", "heads"):
             async for _ in self._entries(kind):
                 yield
+        p, cursor = self._pass, -1
+        while cursor:
+            cursor, found = await p.store.mend_pauses(max(cursor, 0), count=PAGE, write=p.write)
+            p.saw_all(found)
+            yield
 
     async def ranges(self) -> Part:
         """Last of all: a job that is missing has been brought back before."""

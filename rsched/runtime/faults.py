@@ -37,8 +37,17 @@ OPENING = (
     "opening.in_later_jobs",
 )
 HOUSEKEEPING = ("housekeeping.before_forget", "housekeeping.before_mark", "housekeeping.after_mark")
+RETENTION = (
+    "retention.after_leave",
+    "retention.in_export",
+    "retention.before_verify",
+    "retention.before_rename",
+    "retention.before_manifest",
+    "retention.before_drop",
+    "retention.after_drop",
+)
 LADDER = ("ladder.before_set", "ladder.after_set")
-POINTS = frozenset((*RECORDER, *OPENING, *HOUSEKEEPING, *LADDER))
+POINTS = frozenset((*RECORDER, *OPENING, *HOUSEKEEPING, *RETENTION, *LADDER))
 
 # Of the process rather than of an object: points lie in functions of every layer, and unset they must cost nothing.
 _left: dict[str, int] | None = None

@@ -21,6 +21,10 @@ _SET_KEYS = {"calendar": "calendar:*", "open": "open:*", "queue": "q:*", "ready"
 KeyKind = Literal["calendar", "open", "queue", "ready"]
 
 
+# Pauses that could not be ended are put off for less than this.
+_PUT_OFF_MS = 3_600_000
+
+
 class SeenRun(NamedTuple):
     """place: "" where the run is as it should be, `queue` where only its queue stream can have it, `unreadable`.
 
@@ -120,8 +124,13 @@ class MendVerbs(Base):
         return int(reply[2]), _pairs(reply[3]), lost
 
     async def mend_undue(self, items: Sequence[tuple[JobId, bytes, int]]) -> list[str]:
-        """Sets (job, head as seen, due ms) where the job still has no due time; the jobs it was set of."""
+        """Sets (job, head as seen, due ms, or when its pause ends) where the job still has none; the jobs it was set of."""
         return tags((await self._call("mend_undue", items))[2])
+
+    async def mend_pauses(self, cursor: int, *, count: int, write: bool) -> tuple[int, list[Found]]:
+        """A page of the ends of pauses."""
+        reply = await self._call("mend_pauses", cursor=str(cursor), count=count, write=int(write), late_ms=_PUT_OFF_MS)
+        return int(reply[2]), _pairs(reply[3])
 
     async def mend_unreadable(self, items: Sequence[tuple[int, bytes, bytes]]) -> list[bytes]:
         """Sets (partition, job, value as seen or b"") aside; those that were."""
@@ -178,6 +187,13 @@ class MendVerbs(Base):
         if not jobs:
             return []
         found = await self._redis(self.client.zmscore(self.keys.due(partition), list[str](jobs)))
+        return [f is not None for f in found]
+
+    async def ending_or_not(self, jobs: Sequence[JobId]) -> list[bool]:
+        """Whether each has an end of its pause."""
+        if not jobs:
+            return []
+        found = await self._redis(self.client.zmscore(self.keys.pauses, list[str](jobs)))
         return [f is not None for f in found]
 
     async def catching_up(self) -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 from rsched.core.errors import Misconfigured, Unavailable
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger, migrate, schema_version
-from rsched.ledger.migrate import Migration, database_version, migrations
+from rsched.ledger.migrate import Migration, _step, database_version, migrations
 from rsched.runtime.clock import SystemClock
 
 
@@ -76,3 +76,26 @@ def test_a_newer_schema_is_refused_with_the_mend(database_url: str) -> None:
 def test_a_server_that_is_away_is_unavailable() -> None:
     with pytest.raises(Unavailable):
         asyncio.run(migrate("postgresql://app@127.0.0.1:1/none?connect_timeout=1"))
+
+
+def test_a_program_goes_on_beside_the_next_schema_that_says_so_and_no_further(database_url: str) -> None:
+    known = schema_version()
+    following = [
+        Migration(known + 1, "wider", "ALTER TABLE skips ADD COLUMN more int", works_with=known),
+        Migration(known + 2, "narrow", "SELECT 1", works_with=known + 1),
+    ]
+
+    async def check() -> None:
+        async with Ledger(database_url, clock=SystemClock()) as ledger:
+            await ledger.check_schema()
+
+    asyncio.run(migrate(database_url, steps=[*migrations(), following[0]]))
+    asyncio.run(check())
+    asyncio.run(migrate(database_url, steps=[*migrations(), *following]))
+    with pytest.raises(Misconfigured, match="upgrade rsched"):
+        asyncio.run(check())
+
+
+def test_a_migration_says_in_a_line_of_its_own_what_it_works_with() -> None:
+    assert _step("0007_x.sql", "-- Why.\n-- works with: 6\nSELECT 1").works_with == 6
+    assert _step("0007_x.sql", "-- it works with: 6\nSELECT 1").works_with == 0
