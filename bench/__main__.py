@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from bench import creates, history, quiet, rebuild, scripts, spike
+from bench import creates, cron, history, quiet, rebuild, record, scripts, spike
 from bench.figures import write
 from bench.fleet import ROOT
 from rsched.runtime.clock import SystemClock
@@ -21,7 +21,7 @@ from rsched.runtime.service import run
 
 Benchmark = Callable[[], Awaitable[dict[str, Any]]]
 QUICK_RUNS = 500
-ALL = ("scripts", "spike", "quiet", "idle", "creates", "rebuild", "history")
+ALL = ("cron", "scripts", "spike", "quiet", "idle", "creates", "record", "rebuild", "history")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,6 +51,10 @@ def _parser() -> argparse.ArgumentParser:
     rebuilt.add_argument("--jobs", type=int, default=200_000)
     told = commands.add_parser("history", parents=[common], help="bytes of a row of history, and its export to Parquet")
     told.add_argument("--runs", type=int, default=500_000)
+    timed = commands.add_parser("cron", parents=[common], help="the two cron evaluators, one pass over distinct ones")
+    timed.add_argument("--expressions", type=int, default=10_000)
+    recorded = commands.add_parser("record", parents=[common], help="events a second into the ledger")
+    recorded.add_argument("--runs", type=int, default=50_000)
     return parser
 
 
@@ -75,6 +79,10 @@ def _chosen(options: argparse.Namespace) -> Benchmark:
         return lambda: scripts.measure(runs=QUICK_RUNS if quick else options.runs, teams=options.teams, clock=clock)
     if kind == "rebuild":
         return lambda: rebuild.measure(jobs=5000 if quick else options.jobs, clock=clock)
+    if kind == "cron":
+        return lambda: cron.measure(expressions=500 if quick else options.expressions, clock=clock)
+    if kind == "record":
+        return lambda: record.measure(runs=2000 if quick else options.runs, clock=clock)
     if kind == "history":
         return lambda: history.measure(runs=5000 if quick else options.runs, clock=clock)
     seconds, batch = (2.0, 1000) if quick else (options.seconds, options.batch)
