@@ -9,7 +9,7 @@ from starlette.responses import Response
 from rsched.core.answers import Flattened, ForecastView, SpikeView, TeamForecast
 from rsched.core.errors import RschedError, invalid
 from rsched.core.forecast import MINUTE_MS, Forecast, interval_counts
-from rsched.core.ids import PARTITIONS, JobId
+from rsched.core.ids import PARTITIONS
 from rsched.core.instants import format_utc
 from rsched.core.packed import JobRecord
 from rsched.core.schedule import Schedule, calendar_names, load
@@ -40,7 +40,7 @@ async def forecast(request: Request) -> Response:
 
 
 def _hours(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:4]) <= MAX_HOURS):
+    if not (text.isascii() and text.isdigit() and len(text) <= 3 and 1 <= int(text) <= MAX_HOURS):
         raise invalid("hours", f"must be a number from 1 to {MAX_HOURS}")
     return int(text)
 
@@ -90,10 +90,10 @@ class _Counting:
             return
         for job, record in (await self._store.get_jobs([g.job for g in groups])).items():
             arg = next(g.arg for g in groups if g.job == job)
-            schedule = await self._schedule(job, record)
+            schedule = await self._schedule(record)
             self._calendars[arg] = [] if schedule is None else await self._occurrences(schedule)
 
-    async def _schedule(self, job: JobId, record: object) -> Schedule | None:
+    async def _schedule(self, record: object) -> Schedule | None:
         if not isinstance(record, JobRecord):
             return None
         try:

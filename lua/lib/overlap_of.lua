@@ -1,5 +1,4 @@
--- The letter of the overlap policy that a run is judged by at its release: of its job's head, or in its own flags; '' where
--- runs may overlap.
+-- The letter of a job's overlap policy; '' where its runs may overlap.
 --include extras
 local function overlap_of(head)
   if string.byte(head.rest) ~= 124 then return '' end

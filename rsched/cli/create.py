@@ -68,6 +68,8 @@ def create(
         str | None, _option("--file", "A whole job as JSON from this file, or - for standard input.")
     ] = None,
     key: Annotated[str | None, _option("--idempotency-key", "A repeat with this key gives the same job.")] = None,
+    replace: Annotated[bool, _option("--replace", "Replace the whole job of this name, if there is one.")] = False,
+    if_match: Annotated[int | None, _option("--if-match", "With --replace: only where it has this version.")] = None,
     ack: Ack = None,
     api: Annotated[str | None, _option("--api", f"The API, by default RSCHED_URL or {options.DEFAULT_URL}.")] = None,
     as_json: Json = False,
@@ -105,8 +107,12 @@ def create(
         spec = _whole(file, name=name, given=given, times=[*times, *(["schedule"] if schedule else [])])
     else:
         spec = _from_options(name, given, times, schedule)
+    called = _to_replace(spec, key, if_match, replace=replace)
     with options.client(api) as client:
-        job = client.create_spec(spec, idempotency_key=key, ack=ack)
+        if called is None:
+            job = client.create_spec(spec, idempotency_key=key, ack=ack)
+        else:
+            job = client.put_spec(called, spec, if_match=if_match, team=spec.get("team"), ack=ack)
     print_json(job) if as_json else shown.job(job)
     shown.warn_of(job)
 
@@ -133,6 +139,22 @@ def apply(
 def add_to(app: typer.Typer) -> None:
     for command in (create, apply):
         app.command()(command)
+
+
+def _to_replace(spec: dict[str, Any], key: str | None, if_match: int | None, *, replace: bool) -> str | None:
+    """The name of the job that spec replaces; None where it is to be a new one. BadParameter where options do not agree."""
+    if not replace:
+        if if_match is not None:
+            raise typer.BadParameter("goes with --replace only", param_hint="--if-match")
+        return None
+    name = spec.get("name")
+    if not isinstance(name, str):
+        raise typer.BadParameter("needs --name: which job is it?", param_hint="--replace")
+    if key is not None:
+        raise typer.BadParameter(
+            "is for new jobs; a repeat of --replace changes nothing", param_hint="--idempotency-key"
+        )
+    return name
 
 
 def _seconds(text: str) -> float:

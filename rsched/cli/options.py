@@ -73,6 +73,15 @@ def environment(data_dir: str | None) -> Mapping[str, str]:
         ) from None
 
 
+def quiet() -> None:
+    """Of what a process logs, only errors beside the answer of a command that does its work by hand: it says the rest itself."""
+    import logging
+
+    if (handler := logging.lastResort) is not None:
+        handler.setLevel(logging.ERROR)
+        handler.setFormatter(logging.Formatter("error: %(message)s %(fields)s", defaults={"fields": ""}))
+
+
 def read_toml(option: str | None) -> dict[str, Any]:
     """The settings file in force, or nothing. Misconfigured where there is one that cannot be read."""
     import tomllib

@@ -36,9 +36,10 @@ def reconcile(
     """
     import anyio
 
-    from rsched.cli.options import environment, read_toml
+    from rsched.cli.options import environment, quiet, read_toml
     from rsched.core.settings import RecorderSettings, load
 
+    quiet()
     settings = load(RecorderSettings, env=environment(data_dir), toml=read_toml(config))
     if watch:
         anyio.run(_watch, settings, once, as_json)
@@ -50,13 +51,15 @@ def reconcile(
         )
     elif found:
         print_table(("KIND", "FOUND" if dry_run else "MENDED"), [(k, str(n)) for k, n in sorted(found.items())])
-    elif not waiting:
+    elif not (waiting or unsure):
         typer.echo("nothing to mend")
     for shard in waiting:
         typer.echo(f"shard {shard} is being restored: follow it with `rsched reconcile --watch`, then repeat", err=True)
     if unsure:
         typer.echo(
-            f"{unsure} could not be judged: the ledger is behind; see that a recorder runs, then repeat", err=True
+            f"{unsure} could not be judged: the ledger is behind, or there is an error above; "
+            "see that a recorder runs, then repeat",
+            err=True,
         )
     if unsure or waiting:
         raise typer.Exit(2)

@@ -25,4 +25,5 @@ def cancel(run: RunRef, url: Url = None, as_json: Json = False) -> None:
     """Cancel a run; a running attempt is asked to stop."""
     with options.client(url) as client:
         found = client.cancel_run(run)
-    print_json(found) if as_json else typer.echo(f"{found.run_id} is {found.status}")
+    asked = " and asked to stop" if found.status == "RUNNING" else ""
+    print_json(found) if as_json else typer.echo(f"{found.run_id} is {found.status}{asked}")

@@ -54,10 +54,7 @@ def _in_words(job: JobView) -> str:
 
 def warn_of(job: JobView) -> None:
     """Says on standard error what the schedule may do that was not meant."""
-    from rsched.core.instants import parse_instant
-    from rsched.core.words import warnings
-
-    for text in warnings(job, now_ms=parse_instant(job.created_at)):
+    for text in job.warnings:
         print(f"warning: {clean(text)}", file=sys.stderr)
 
 

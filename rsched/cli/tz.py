@@ -32,7 +32,7 @@ def refresh(
     """
     import anyio
 
-    from rsched.cli.options import environment, read_toml
+    from rsched.cli.options import environment, quiet, read_toml
     from rsched.core import zones
     from rsched.core.settings import SchedulerSettings, load
     from rsched.runtime.clock import SystemClock
@@ -40,6 +40,7 @@ def refresh(
     from rsched.scheduler.refresh import Refresher, Report
     from rsched.store.store import Store, shard_tags
 
+    quiet()
     settings = load(
         SchedulerSettings, env=environment(data_dir), toml=read_toml(config), options={"redis_url": redis_url}
     )
@@ -62,7 +63,7 @@ def refresh(
             print_json({"tzdata": zones.tzdata_version(), "report": report})
             continue
         pairs = [("tzdata", zones.tzdata_version())]
-        names = ("looked_at", "changed", "moved", "completed", "late")
+        names = ("looked_at", "changed", "moved", "completed", "invalid", "late")
         pairs += [(name, str(getattr(report, name))) for name in names]
         pairs += [(f"  {zone}", str(n)) for zone, n in report.zones.items()]
         print_fields(pairs)

@@ -10,6 +10,7 @@ import msgspec
 
 from rsched.core.errors import invalid
 from rsched.core.model import (
+    DstPolicy,
     FunctionTarget,
     HttpTarget,
     JobSpec,
@@ -27,10 +28,11 @@ Length = str | int | float | timedelta
 
 
 class JobOptions(TypedDict, total=False):
-    """A schedule (cron and timezone, every and anchor, at, or delay), a target (url..., or function...), and policies.
+    """A schedule (cron and timezone, every and anchor, at, or delay; with second, year, dst, exclude, start, end, max_runs,
+    window), a target (url..., or function...), and policies.
 
-    at and anchor: RFC 3339 text or an aware datetime. every and delay: "90s", a number of seconds, or a timedelta.
-    schedule and target take the whole part at once.
+    at, anchor, start and end: RFC 3339 text or an aware datetime. every, delay and window: "90s", a number of seconds, or a
+    timedelta. schedule and target take the whole part at once, schedules several schedules.
     """
 
     team: str
@@ -41,6 +43,15 @@ class JobOptions(TypedDict, total=False):
     anchor: Instant
     at: Instant
     delay: Length
+    second: str | int
+    year: str | int
+    dst: DstPolicy | Mapping[str, str]
+    exclude: Sequence[str]
+    start: Instant
+    end: Instant
+    max_runs: int
+    window: Length
+    schedules: Sequence[ScheduleSpec | Mapping[str, Any]]
     target: Target | Mapping[str, Any]
     url: str
     method: str
@@ -61,11 +72,13 @@ class JobOptions(TypedDict, total=False):
     tags: Sequence[str]
 
 
-_SCHEDULE = ("cron", "timezone", "every", "anchor", "at", "delay")
+_SCHEDULE = ScheduleSpec.__struct_fields__
 _HTTP = ("url", "method", "headers", "body")
 _FUNCTION = ("function", "queue", "args", "kwargs")
 _POLICIES = ("team", "payload", "timeout_s", "misfire_policy", "misfire", "overlap", "priority", "tags")
-_KNOWN = frozenset((*_SCHEDULE, *_HTTP, *_FUNCTION, *_POLICIES, "schedule", "target", "retry", "max_attempts"))
+_KNOWN = frozenset(
+    (*_SCHEDULE, *_HTTP, *_FUNCTION, *_POLICIES, "schedule", "schedules", "target", "retry", "max_attempts")
+)
 
 
 def job_body(name: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +90,7 @@ def job_body(name: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
     body = {k: plain(given[k], k) for k in _POLICIES if k in given}
     if name is not None:
         body["name"] = name
-    body["schedule"] = _part(given, "schedule", _SCHEDULE)
+    body |= _schedule(given)
     body["target"] = _target(given)
     retry = plain(given.get("retry", {}), "retry")
     if "max_attempts" in given:
@@ -93,6 +106,15 @@ def spec_body(spec: JobSpec | Mapping[str, Any]) -> dict[str, Any]:
     if body.get("name", "") is None:
         del body["name"]
     return body
+
+
+def _schedule(given: Mapping[str, Any]) -> dict[str, Any]:
+    if "schedules" not in given:
+        return {"schedule": _part(given, "schedule", _SCHEDULE)}
+    found = [k for k in ("schedule", *_SCHEDULE) if k in given]
+    if found:
+        raise invalid("schedules", f"is given, and {', '.join(found)} too; write it in one of the two ways")
+    return {"schedules": plain(given["schedules"], "schedules")}
 
 
 def _part(given: Mapping[str, Any], whole: str, names: Sequence[str]) -> dict[str, Any]:

@@ -68,18 +68,18 @@ def settle_resumed(
     following = schedule.next_after(now)
     if head.state is not JobState.PAUSED:
         return following, NOTHING_MISSED
-    policy = policy or "skip"
-    since = head.paused_from - 1 if head.paused_from else head.sv_at
-    if policy != "skip":
-        # What was claimed ahead for after the pause was withdrawn, on record as skipped; now it is wanted.
-        since = min(since, head.sv_at)
-    return following, settle(schedule, policy, since=since, until=now)._replace(ahead=_ahead(head, schedule, now))
+    unclaimed = head.paused_from - 1 if head.paused_from else now
+    ahead = _ahead(head, schedule, min(unclaimed, now))
+    # What was claimed ahead for after the pause is withdrawn, each on record by itself, unless it is wanted now.
+    found = settle(schedule, policy or "skip", since=min(unclaimed, head.sv_at), until=now)
+    last = now if found.run_at is None else found.run_at - 1
+    skipped = None if found.catch_up else _range(schedule.missed(unclaimed, last))
+    return following, found._replace(skipped=skipped, ahead=ahead)
 
 
-def _ahead(head: JobHead, schedule: Schedule, now: int) -> tuple[int, ...]:
-    """Those after the pause and up to now that were claimed before it: ahead by seconds, so they are few."""
-    end = min(head.paused_from - 1 if head.paused_from else now, now)
-    return tuple(t for t in schedule.upcoming(head.sv_at, _MOST_AHEAD) if t <= end)
+def _ahead(head: JobHead, schedule: Schedule, until: int) -> tuple[int, ...]:
+    """Those after the pause and up to `until` that were claimed before it: ahead by seconds, so they are few."""
+    return tuple(t for t in schedule.upcoming(head.sv_at, _MOST_AHEAD) if t <= until)
 
 
 def _resumed_once(head: JobHead, at: int, policy: MisfirePolicy | None, now: int) -> tuple[int | None, Settled]:

@@ -18,14 +18,11 @@ from rsched.core.durations import parse_duration
 from rsched.core.errors import FieldError, Invalid, invalid
 from rsched.core.ids import SLUG, is_job_id
 from rsched.core.model import (
-    DstPolicy,
     FunctionTarget,
     HttpTarget,
     JobSpec,
-    Misfire,
-    RetryPolicy,
-    ScheduleSpec,
 )
+from rsched.core.shapes import choices_at, fields_at
 from rsched.core.spec_checks import check_schedules
 
 MAX_NAME = 200
@@ -39,7 +36,6 @@ MAX_PAUSE_MS = 7 * 86_400_000
 
 SLUG_MEND = "write 1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit"
 _AT = re.compile(r"^(.*?)(?: - at (?:`key` in )?`\$(.*)`)?$", re.DOTALL)
-_INDEX = re.compile(r"\[[0-9]+\]")
 _QUOTED = re.compile(r"`([^`]*)`")
 # JSON without an escape, a long number and a large exponent has no value that check_value refuses, unless it is deep.
 _SUSPECT = re.compile(rb"\\|[0-9]{18}|[eE][+-]?[0-9]{3}")
@@ -50,16 +46,6 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
 _RESERVED_HEADERS = frozenset(
     {"idempotency-key", "traceparent", "host", "content-length", "transfer-encoding", "connection", "expect", "upgrade"}
 )
-_KNOWN: dict[str, type[msgspec.Struct]] = {
-    "": JobSpec,
-    "schedule": ScheduleSpec,
-    "schedule.dst": DstPolicy,
-    "schedules": ScheduleSpec,
-    "schedules.dst": DstPolicy,
-    "retry": RetryPolicy,
-    "misfire": Misfire,
-}
-
 T = TypeVar("T")
 Found = Iterator[FieldError]
 
@@ -72,7 +58,7 @@ def decode(raw: bytes, kind: type[T]) -> T:
         # The typed decoder tells of an unknown field even in a text that breaks off later.
         if _broken(raw):
             raise invalid("", "the body is no valid JSON; send one UTF-8 JSON object") from None
-        raise Invalid(errors=[_field_error(str(error))]) from None
+        raise Invalid(errors=[_field_error(str(error), kind)]) from None
     except RecursionError:
         raise invalid("", f"is nested too deeply; keep to {MAX_DEPTH} levels") from None
     except ValueError as error:
@@ -102,14 +88,14 @@ def parse_job(raw: bytes) -> JobSpec:
     return spec
 
 
-def _field_error(text: str) -> FieldError:
+def _field_error(text: str, kind: Any) -> FieldError:
     match = _AT.match(text)
     message, path = (match[1], match[2] or "") if match else (text, "")
     field = path.lstrip(".").replace("[...]", ".*")
     name = _QUOTED.search(message)
     if name and "unknown field" in message:
-        known = _KNOWN.get(_INDEX.sub("", field))
-        hint = f"; known here: {', '.join(known.__struct_fields__)}" if known else ""
+        known = fields_at(kind, field)
+        hint = f"; known here: {', '.join(known)}" if known else ""
         return FieldError(_join(field, name[1]), f"unknown field; leave it out{hint}")
     if name and "missing required field" in message:
         return FieldError(_join(field, name[1]), "is required; add it")
@@ -119,6 +105,8 @@ def _field_error(text: str) -> FieldError:
         return FieldError(field, f"wrong type: {message[0].lower()}{message[1:].replace('`', '')}")
     if message.startswith("Invalid value") and field.endswith("type"):
         return FieldError(field, f"{message[:80]}; write http or function")
+    if message.startswith("Invalid enum value") and (choices := choices_at(kind, field)):
+        return FieldError(field, f"{message[19:80].strip()} is none of the choices; write {', '.join(choices)}")
     return FieldError(field, f"{message[:200]}; see /openapi.json for what it takes")
 
 

@@ -6,6 +6,7 @@ is on record.
 
 from __future__ import annotations
 
+from rsched.core.ids import PARTITIONS
 from rsched.core.packed import Event, JobEvent, RunEvent
 from rsched.ledger import Ledger
 from rsched.ledger.positions import Position
@@ -13,7 +14,6 @@ from rsched.runtime.log import get_logger
 from rsched.store.store import Store
 
 _log = get_logger("rsched.recorder")
-_PARTITIONS = 1024
 _PAGE = 1000
 
 
@@ -47,7 +47,7 @@ class Reemission:
         if not self._asked:
             return False
         events: list[Event] = []
-        if self._partition < _PARTITIONS:
+        if self._partition < PARTITIONS:
             self._cursor, page = await self._store.page_of_values(self._partition, cursor=self._cursor, count=_PAGE)
             events += [JobEvent(job, value) for job, value in page]
         else:
@@ -57,7 +57,7 @@ class Reemission:
             await self._ledger.write_again(self._shard, events)
             self._count += len(events)
         self._partition += self._cursor == 0
-        if self._partition <= _PARTITIONS:
+        if self._partition <= PARTITIONS:
             return True
         await self._store.set_reemit(False)
         self._asked = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rsched.core.ids import JobId, RunId
-from rsched.core.packed import RunRecord
+from rsched.core.packed import FLAG_PAYLOAD, RunRecord
 from rsched.ledger import Ledger
 from rsched.ledger.positions import START, Position
 from rsched.runtime import faults
@@ -54,7 +54,7 @@ async def restore_runs(
 
 
 async def _restore(store: Store, ledger: Ledger, page: Page, *, lease_ms: int) -> int:
-    payloads = await ledger.payloads_of([run for run, r in page if "P" in r.flags])
+    payloads = await ledger.payloads_of([run for run, r in page if FLAG_PAYLOAD in r.flags])
     return await store.restore_runs([(run, r.pack()) for run, r in page], lease_ms=lease_ms, payloads=payloads)
 
 

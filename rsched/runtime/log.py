@@ -57,6 +57,8 @@ def setup_logging(process: str, fmt: Literal["console", "json"], level: str = "I
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    # Says each attempt to connect that failed; that the server is away, and back, is said once by who uses it.
+    logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
 
 
 def get_logger(name: str) -> logging.Logger:

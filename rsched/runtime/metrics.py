@@ -58,9 +58,7 @@ RESULTS_WAITING = _gauge("rsched_results_waiting", _WORKER, "Ended attempts that
 CONCURRENCY = _gauge("rsched_worker_concurrency", _WORKER, "Attempts that this worker makes at once at most.")
 
 CLAIMED = _counter("rsched_claimed_runs_total", _SCHEDULER, "Runs made from due jobs.")
-RELEASED = _counter(
-    "rsched_released_runs_total", _SCHEDULER, "Runs that came due and were handled: to a queue, or withdrawn."
-)
+RELEASED = _counter("rsched_released_runs_total", _SCHEDULER, "Runs that came due and went to a queue.")
 MISFIRES = _counter("rsched_misfires_total", _SCHEDULER, "Late jobs that were settled by their misfire policy.")
 REAPED = _counter(
     "rsched_reaped_attempts_total", _SCHEDULER, "Attempts whose lease ended without a word from their worker."
@@ -91,7 +89,10 @@ REDIS_UP = _gauge("rsched_redis_up", _RECORDER, "1 when Redis answered the last 
 CLOSED = _gauge("rsched_shard_closed", _RECORDER, "1 unless the shard is open on the server that answers.", *_SHARD)
 GENERATION = _gauge("rsched_shard_generation", _RECORDER, "Number of the shard's opening.", *_SHARD)
 LADDER = _gauge(
-    "rsched_ladder_step", _RECORDER, "For want of memory: 0 all goes on, 1 no creates, 2 no claims either.", *_SHARD
+    "rsched_ladder_step",
+    _RECORDER,
+    "For want of memory: 0 all goes on, 1 no creates, 2 no claims and fetches either.",
+    *_SHARD,
 )
 HELD = _gauge(
     "rsched_held_runs", _RECORDER, "Runs due before the last closing that wait for workers to adopt.", *_SHARD

@@ -18,7 +18,7 @@ from rsched.store.ticks import CatchupRange
 
 PACE_MS = 1000
 _PAGE = 500
-_MOST_BEHIND = 3600  # an hour at one a second: a longer range holds the next one back no further
+_MOST_BEHIND = 3600  # occurrences: a longer range holds the next one of its job back no further
 
 
 class CatchUp:

@@ -35,6 +35,7 @@ class Ownership:
         self._share: frozenset[int] = frozenset()
         self.epochs: dict[int, int] = {}
         self.next_end: int | None = None
+        self._generation = store.generation
 
     async def step(self) -> bool:
         """Renews the lease, takes what falls to this scheduler, gives up what no longer does. More: it just changed."""
@@ -43,6 +44,13 @@ class Ownership:
         for p in give:
             del self.epochs[p]
         reply = await self._store.own(self._scheduler, lease_ms=self._lease_ms, take=take, give=give)
+        if self._store.generation != self._generation:
+            # Opened anew: Redis may have forgotten who owned what, so all are taken again.
+            self._generation = self._store.generation
+            self.epochs.clear()
+            self.epochs.update(reply.taken)
+            self._live = ()
+            return True
         self.epochs.update(reply.taken)
         self.next_end = reply.next_end
         live = tuple(sorted(reply.live))

@@ -21,14 +21,15 @@ _STATES = (JobState.ACTIVE, JobState.PAUSED)
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """looked_at: jobs with a calendar. changed: those whose schedule is another one now; moved: of them, those that are next
-    due at another instant. completed: no occurrence is left. late: have occurrences that are not settled yet and were left
-    alone. zones: changed ones by their zone.
+    due at another instant. completed: no occurrence is left. invalid: cannot be computed any more and were set aside. late:
+    have occurrences that are not settled yet and were left alone. zones: changed ones by their zone.
     """
 
     looked_at: int
     changed: int
     moved: int
     completed: int
+    invalid: int
     late: int
     zones: dict[str, int]
 
@@ -37,11 +38,12 @@ class Refresher:
     """Goes through all jobs, page by page. Safe beside everything else: a job that changes meanwhile is looked at again."""
 
     def __init__(self, store: Store, *, log: logging.Logger) -> None:
-        self._store, self._log = store, log
+        self._store = store
         self._schedules = Schedules(store, log=log)
 
     async def refresh(self, *, team: str | None = None, calendar: str | None = None) -> Report:
         """All jobs, or those of a team that name a calendar."""
+        before = self._schedules.set_aside
         counts: Counter[str] = Counter()
         by_zone: Counter[str] = Counter()
         for partition in range(PARTITIONS):
@@ -56,6 +58,7 @@ class Refresher:
             changed=counts["changed"],
             moved=counts["moved"],
             completed=counts["completed"],
+            invalid=self._schedules.set_aside - before,
             late=counts["late"],
             zones=dict(sorted(by_zone.items())),
         )

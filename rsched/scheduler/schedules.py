@@ -16,12 +16,11 @@ _UNREADABLE = (ValueError, KeyError, ArithmeticError, Rejected)
 
 
 class Schedules:
+    """set_aside: how many jobs it has set aside so far."""
+
     def __init__(self, store: Store, *, log: logging.Logger) -> None:
         self._store, self._log = store, log
-
-    async def of(self, job: JobId, *, state: JobState = JobState.ACTIVE) -> tuple[JobRecord, Schedule] | None:
-        """The job and its schedule; None where it is not in that state, or was set aside just now."""
-        return (await self.of_all([job], state=state)).get(job)
+        self.set_aside = 0
 
     async def of_all(
         self, jobs: Sequence[JobId], *, state: JobState = JobState.ACTIVE
@@ -51,5 +50,6 @@ class Schedules:
         """Sets the job aside as invalid, unless it was changed meanwhile or does not run anyway."""
         head = await self._store.get_head(job)
         if head is not None and (await self._store.park(job, sv=head.sv)).tag == "ok":
+            self.set_aside += 1
             self._store.metrics.alert("job_invalid")
             self._log.error("job set aside as invalid: %s", error, extra={"fields": {"job": job}})

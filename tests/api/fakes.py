@@ -12,6 +12,7 @@ from rsched.core.packed import JobHead, JobRecord, RunRecord, misfire_code, over
 from rsched.core.states import JobState, RunState
 from rsched.ledger.stored import StoredExclusions, StoredRun, StoredSkip, with_attempts
 from rsched.store.jobs import Exclusions, PutReply, TriggerReply, VerbReply
+from rsched.store.recovery import Repair
 
 NOW = 1_793_000_000_000
 
@@ -55,6 +56,9 @@ class FakeStore:
     partitions: int = 1024
     workers: dict[str, int] = field(default_factory=lambda: {"w1": NOW})
     before_put: Any = None
+    generation: str = "1"
+    on_reopened: Any = None
+    restoration: Repair | None = None
 
     keys = SimpleNamespace(due=lambda p: p)
 
@@ -103,6 +107,9 @@ class FakeStore:
     async def get_job(self, job: str) -> Any:
         return self.jobs.get(job)
 
+    async def repair(self) -> Repair | None:
+        return self.restoration
+
     async def get_run(self, run: str) -> RunRecord | None:
         return self.runs.get(run)
 
@@ -137,10 +144,11 @@ class FakeStore:
             return VerbReply("ok", self.clock.ms, self._entry(), head.version)
         reply = self._verb(job, expect, already=None, to=JobState.PAUSED)
         if reply.tag == "ok":
+            now_paused, due = self.jobs[job], self.due[job]
             self.due[job] = None
-            now_paused = self.jobs[job]
             assert isinstance(now_paused, JobRecord)
-            self.jobs[job] = now_paused._replace(head=now_paused.head._replace(**said))  # type: ignore[arg-type]
+            head = now_paused.head._replace(paused_from=due or 0, **said)  # type: ignore[arg-type]
+            self.jobs[job] = now_paused._replace(head=head)
         return reply
 
     async def resume(self, job: str, *, expect: int, due: int | None, missed: Settled = NOTHING_MISSED) -> VerbReply:
@@ -228,15 +236,16 @@ class FakeStore:
 
 @dataclass
 class FakeLedger:
-    """Records at once what the store has; `forgotten` jobs are in the ledger alone."""
+    """Records at once what the store has; `forgotten` jobs are in the ledger alone, and those `ahead` are later there."""
 
     store: FakeStore
     forgotten: dict[str, JobRecord] = field(default_factory=dict)
+    ahead: dict[str, JobRecord] = field(default_factory=dict)
     recorder: bool = True
 
     def _all(self) -> list[Any]:
         out = []
-        for job, found in (self.forgotten | self.store.jobs).items():
+        for job, found in (self.forgotten | self.store.jobs | self.ahead).items():
             if isinstance(found, JobRecord):
                 out.append(SimpleNamespace(job_id=job, head=found.head, definition=found.definition, deleted=False))
             else:

@@ -82,7 +82,7 @@ async def test_of_very_many_jobs_a_part_is_counted_and_scaled(world: World, monk
     await world.close()
 
 
-@pytest.mark.parametrize("hours", ["0", "169", "x", "-1", "1.5", "\u0661"])
+@pytest.mark.parametrize("hours", ["0", "169", "00999999", "x", "-1", "1.5", "\u0661"])
 def test_hours_that_are_none_are_refused(hours: str) -> None:
     with pytest.raises(Invalid, match="1 to 168"):
         forecasts._hours(hours)

@@ -182,3 +182,24 @@ def test_a_key_that_is_there_twice_counts_as_its_last() -> None:
 def test_a_text_that_breaks_off_is_no_json_whatever_its_first_field_is() -> None:
     with pytest.raises(Invalid, match="no valid JSON"):
         parse_job(b'{"a":')
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "mend"),
+    [
+        ({"misfire_policy": "skp"}, "misfire_policy", "write run_all, run_once, skip"),
+        ({"schedule": {"cron": "@daily", "dst": {"gap": "skp"}}}, "schedule.dst.gap", "write shift, skip"),
+        ({"overlap": "x"}, "overlap", "queue_all, queue_one"),
+        ({"schedules": [{"cron": "@daily", "dst": {"overlap": 1}}]}, "schedules.*.dst.overlap", "wrong type"),
+        ({"misfire": {"grcae": "5s"}}, "misfire.grcae", "known here: grace, catchup_window"),
+    ],
+)
+def test_choices_and_known_fields_are_named(body: dict[str, Any], field: str, mend: str) -> None:
+    whole = {"schedule": {"cron": "@daily"}, "target": {"type": "http", "url": "http://x/"}, **body}
+    if "schedules" in body:
+        del whole["schedule"]
+    with pytest.raises(Invalid) as caught:
+        parse_job(json.dumps(whole).encode())
+    (error,) = caught.value.errors
+    assert error.field.replace("[0]", ".*") == field
+    assert mend in error.message

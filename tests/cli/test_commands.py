@@ -170,6 +170,14 @@ def test_a_run_shows_its_attempts() -> None:
     assert "1\tRETRYING\t7\tw_1\t-\t0.5\tHTTP 500" in result.stdout
 
 
+def test_cancelling_a_running_attempt_says_that_it_is_asked_to_stop() -> None:
+    with serving(Reply(200, {**RUN, "status": "RUNNING"}), Reply(200, {**RUN, "status": "CANCELLED"})) as api:
+        running = rsched("runs", "cancel", RUN["run_id"], "--api", api.url)
+        waiting = rsched("runs", "cancel", RUN["run_id"], "--api", api.url)
+    assert running.stdout == f"{RUN['run_id']} is RUNNING and asked to stop\n"
+    assert waiting.stdout == f"{RUN['run_id']} is CANCELLED\n"
+
+
 def test_next_is_computed_without_a_server() -> None:
     result = rsched("next", "0 2 * * *", "--tz", "Asia/Kolkata", "--from", "2026-10-25T00:00:00Z", "-n", "1", "--json")
     assert result.exit_code == 0, result.output

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -61,3 +65,58 @@ def test_a_restoration_is_shown_and_not_disturbed(
     assert "shard s0 is being restored" in result.stderr
     assert "open, restoring definitions: 250 of 1000 (25 %)" in reconcile("--watch", "--once").stdout
     assert json.loads(reconcile("--watch", "--once", "--json").stdout)["repair"]["jobs_total"] == 1000
+
+
+def test_the_servers_of_a_running_up_are_found_by_its_folder(
+    redis_url: str, database_url: str, redis_prefix: str, tmp_path: Path
+) -> None:
+    facts = {"api": "http://x", "redis_url": redis_url, "postgres_url": database_url, "processes": []}
+    (tmp_path / "processes.json").write_text(json.dumps(facts))
+    env = {"RSCHED_PREFIX": redis_prefix}
+    for command in (["doctor"], ["reconcile", "--watch", "--once"], ["tz", "refresh"]):
+        found = CliRunner().invoke(app, [*command, "--data-dir", str(tmp_path)], env=env)
+        assert "Error 111" not in found.stderr
+        assert "is away" not in found.output, command
+        lost = CliRunner().invoke(app, [*command, "--data-dir", str(tmp_path / "none")], env=env)
+        assert (lost.exit_code, lost.stdout) == (1, "")
+        assert lost.stderr.startswith("error: --data-dir: no `rsched up` runs with ")
+
+
+def test_what_processes_log_is_not_mixed_into_the_answer(
+    on_shard: Callable[[Callable[[Shard], Awaitable[None]]], None], redis_url: str, database_url: str, redis_prefix: str
+) -> None:
+    async def body(s: Shard) -> None:
+        await s.redis.zadd(s.keys.leases, {"j_0000000000000:1": 1})
+
+    on_shard(body)
+    env = {"RSCHED_REDIS_URL": redis_url, "RSCHED_DATABASE_URL": database_url, "RSCHED_PREFIX": redis_prefix}
+    # In a process of its own: pytest has log handlers, which hide the one that prints by default.
+    done = subprocess.run(
+        [sys.executable, "-m", "rsched", "reconcile"],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout.split()[-1], done.stderr) == (1, "1", "")
+
+
+def test_what_cannot_be_judged_is_not_said_to_be_in_order(
+    on_shard: Callable[[Callable[[Shard], Awaitable[None]]], None], redis_url: str, database_url: str, redis_prefix: str
+) -> None:
+    async def body(s: Shard) -> None:
+        await s.redis.set(s.keys.retries, "of another type")
+
+    on_shard(body)
+    env = {"RSCHED_REDIS_URL": redis_url, "RSCHED_DATABASE_URL": database_url, "RSCHED_PREFIX": redis_prefix}
+    done = subprocess.run(
+        [sys.executable, "-m", "rsched", "reconcile"],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "nothing to mend" not in done.stdout
+    assert done.stderr.startswith("error: a part of the reconciliation failed {'shard': 's0', 'part': ")
+    assert "could not be judged: the ledger is behind, or there is an error above" in done.stderr

@@ -270,3 +270,16 @@ def test_a_misspelt_option_is_refused_by_name() -> None:
 def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
     with pytest.raises(errors.Misconfigured, match="http://127"):
         Client(url)
+
+
+@pytest.mark.parametrize("field", ScheduleSpec.__struct_fields__)
+def test_every_field_of_a_schedule_is_an_option_of_create(field: str) -> None:
+    body = job_body("n", {field: {"gap": "skip"} if field == "dst" else "x", "url": "http://x/"})
+    assert body["schedule"] == {field: {"gap": "skip"} if field == "dst" else "x"}
+
+
+def test_several_schedules_go_alone() -> None:
+    body = job_body("n", {"schedules": [ScheduleSpec(cron="@daily"), {"every": "1h"}], "url": "http://x/"})
+    assert body["schedules"] == [{"cron": "@daily"}, {"every": "1h"}]
+    with pytest.raises(errors.Invalid, match="one of the two ways"):
+        job_body("n", {"schedules": [{"every": "1h"}], "cron": "@daily", "url": "http://x/"})

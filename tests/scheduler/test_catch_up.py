@@ -133,9 +133,10 @@ async def test_a_full_queue_gives_its_share_by_time_and_hides_no_other_queue(wor
         await hourly(world, f"job {n}", hours=3)
     await world.queued("other")
     paying = catch_up(world)
+    began = await world.store.time()
     for _ in range(10):
         await paying.step()
-    assert len(await runs(world)) - 1 <= 2  # one a second
+    assert len(await runs(world)) - 1 <= 1 + (await world.store.time() - began) / 1000 + 1  # one a second
 
 
 async def test_new_zone_data_lets_a_catch_up_go_on(world: World) -> None:

@@ -153,7 +153,8 @@ async def test_a_schedule_that_cannot_be_computed_parks_its_job_alone(world: Wor
         definition=_with_schedule(record, ScheduleSpec(cron="0 2 * * *", timezone="No/Where"))
     ).pack()
     assert (await world.store.put([PutItem(bad.job, 1, now + HOUR_MS, value)], atomic=True)).ok
-    assert (await Refresher(world.store, log=LOG).refresh()).changed == 1
+    report = await Refresher(world.store, log=LOG).refresh()
+    assert (report.changed, report.invalid) == (1, 1)
     assert (await present(world, bad)).head.state is JobState.INVALID
     assert (await present(world, good)).head.state is JobState.ACTIVE
 

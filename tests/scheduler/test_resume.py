@@ -11,9 +11,9 @@ from bench.jobs import item
 from rsched.core.ids import partition_of, run_id_of
 from rsched.core.misfire import Settled, settle_resumed
 from rsched.core.model import MisfirePolicy, ScheduleSpec
-from rsched.core.packed import JobHead, RangeEvent, SkipEvent, unpack_job
+from rsched.core.packed import JobHead, RangeEvent, RunEvent, SkipEvent, unpack_job
 from rsched.core.schedule import Interval
-from rsched.core.states import JobState
+from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
 from rsched.scheduler.resume import Resumer
@@ -183,3 +183,25 @@ async def test_an_end_of_a_pause_without_a_paused_job_stands_in_nobodys_way(worl
     await ticks(world)
     assert (await state(world, put)).state is JobState.ACTIVE
     assert await world.store.ended_pauses(limit=9) == []
+
+
+async def test_each_occurrence_that_a_pause_held_is_on_record_once(world: World) -> None:
+    job = await world.put("job", kind="e", due_in=100, every=200)
+    await world.claim(job, horizon_ms=100)
+    await world.store.pause(job.id)
+    while await world.store.time() <= job.due + 800:
+        pass
+    head = await world.store.get_head(job.id)
+    assert head is not None
+    schedule = Interval(anchor_ms=job.due, every_ms=200)
+    due, settled = settle_resumed(head, schedule, "run_once", now=job.due + 850)
+    assert due is not None
+    reply = await world.store.resume(job.id, expect=head.version, due=due + 3_600_000, missed=settled)
+    assert reply.tag == "ok"
+    events = await world.events()
+    (skip,) = [e for e in events if isinstance(e, SkipEvent)]
+    withdrawn = [e.run for e in events if isinstance(e, RunEvent) and e.record.state is RunState.SKIPPED]
+    # The first was claimed ahead and has a record of its own; the fifth runs.
+    assert withdrawn == [job.run]
+    assert (skip.first, skip.last, skip.total) == (job.due + 200, job.due + 600, 3)
+    assert await world.store.get_run(run_id_of(job.id, job.due + 800)) is not None
