@@ -13,7 +13,6 @@ MONTHS = (
 WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 
 _LISTED = 6  # so many times of day are still read out one by one
-_ALL_HOURS = tuple(range(24))
 _WORKDAY = "weekday (Monday to Friday)"
 
 

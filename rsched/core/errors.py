@@ -1,7 +1,6 @@
 """One tree of errors. Each class has a stable `code` and says whether the same call may succeed later (`retryable`).
 
-rejected: the request cannot succeed as it is. fenced: the right to write was lost, never retried. unavailable: try again
-with backoff.
+rejected: the request cannot succeed as it is. unavailable: try again with backoff.
 """
 
 from __future__ import annotations
@@ -63,12 +62,6 @@ class VersionConflict(Rejected):
 
 class TooLarge(Rejected):
     code, status = "too_large", 413
-
-
-class Fenced(RschedError):
-    """A newer fence or epoch exists: the caller lost its right to write."""
-
-    code, status = "fenced", 409
 
 
 class Unavailable(RschedError):

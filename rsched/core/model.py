@@ -16,7 +16,6 @@ Priority = Literal["high", "normal", "low"]
 Ack = Literal["postgres", "redis"]
 
 PRIORITY_CODE: dict[Priority, str] = {"high": "0", "normal": "1", "low": "2"}
-DEFAULT_GRACE_MS = 60_000
 HTTP_QUEUE = "http"
 MAX_DEFINITION_BYTES = 65_536
 

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -180,11 +179,6 @@ class Run:
         assert not found.breaches, str(found)
         assert {r.state for r in rows} <= FINAL
         return found
-
-    def longest_gap_ms(self) -> float:
-        """The longest time without a start between the first and the last one."""
-        starts = sorted(s.at for s in self.lines("start"))
-        return max((b - a for a, b in pairwise(starts)), default=0.0)
 
     async def longest_lateness_ms(self) -> int:
         """Of the last attempts at all runs."""

@@ -10,16 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsched.core.ids import JobId, RunId, WorkerId, run_id_of
+from rsched.core.misfire import Settled
 from rsched.core.packed import JobHead, RunRecord, unpack_head, unpack_run
 from rsched.core.states import MOVES, JobState, RunState
-from rsched.core.window import release_at
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
+from rsched.store.reconcile import SeenRun
 from rsched.store.scripts import SECTIONS, compose, load, lua_folder, verbs
 from rsched.store.store import Store, connect
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
 from rsched.store.work import FinishItem
+from tests.core.window import release_at
 
 LUA = lua_folder()
 SOURCES = {v: (LUA / f"{v}.lua").read_text() for v in verbs()}
@@ -138,8 +140,9 @@ async def test_every_script_has_a_method_that_calls_it_with_its_own_arguments(re
     s = Store(connect(redis_url), Keys("x", "s0"), SystemClock())
     paid = CatchupRange(J, 1, 2, 1, "", 3, 5)
     all_calls = [
-        s.put([PutItem(J, 0, 1, b"v")], atomic=True), s.pause(J), s.resume(J, expect=1, due=2), s.remove(J),
-        s.park(J, sv=1), s.trigger(J, suffix="aaaa", repeat_key=""), s.cancel(R), s.own("s", lease_ms=1, take=[1], give=[2]),
+        s.put([PutItem(J, 0, 1, b"v")], atomic=True), s.pause(J), s.resume(J, expect=1, due=2, missed=Settled(ahead=(3,))),
+        s.remove(J), s.park(J, sv=1), s.trigger(J, suffix="aaaa", repeat_key=""), s.cancel(R),
+        s.own("s", lease_ms=1, take=[1], give=[2]),
         s.claim("s", horizon_ms=1, limit=1, partitions=[(0, 0)]),
         s.fill_calendar("S", after=1, occurrences=[2], ended=True),
         s.misfire([MisfireItem(J, 1, 1, None, 1, 0, 0, 0, None)]), s.payout(paid, occurrences=[1], rest=None, pace_ms=1, most=9),
@@ -150,6 +153,13 @@ async def test_every_script_has_a_method_that_calls_it_with_its_own_arguments(re
         s.reopen(1, fence=1), s.restage(0, lease_ms=1), s.open_(hold_ms=1), s.restore_jobs([(J, 1, b"v")]),
         s.restore_runs([(R, "r")], lease_ms=1), s.forget([(J, 1)]), s.backfill(J, sv=1, ranges=[(1, 2)]),
         s.put_exclusions("t", "n", expect=0, entries=["2026-12-25"]), s.restore_ranges([paid]),
+        s.mend_runs(0, count=1, lease_ms=1, write=True), s.mend_queued([(SeenRun(R, b"r", "queue", ""), False)], write=True),
+        s.mend_lost([(R, b"", "r", b"")], lease_ms=1), s.mend_ended([(R, b"r")]),
+        s.mend_entries("staged", 0, count=1, write=True), s.mend_kept("payloads", 0, count=1, silent_ms=1, write=True),
+        s.mend_due(0, 0, count=1, write=True), s.mend_pauses(0, count=1, write=True), s.mend_undue([(J, b"h", 1)]),
+        s.mend_unreadable([(0, b"j", b"v")]), s.mend_emit([(J, 1)]), s.mend_lane("q:t:1", "-", count=1, write=True),
+        s.mend_ready("q", 0, count=1, write=True), s.mend_open(J, 0, count=1, write=True), s.inspect_calendar("S"),
+        s.mend_calendar("S", digest="d"), s.due_groups(0, skip=0, until_ms=1, limit=1),
     ]  # fmt: skip
     called = set()
     for call in all_calls:
