@@ -18,7 +18,7 @@
 --include typed
 --include staged_member
 --include overlap_of
-local m = redis.call('HMGET', KEYS[1], 'generation', 'state', 'run_id', 'repl_id', 'lost')
+local m = redis.call('HMGET', KEYS[1], 'generation', 'state', 'run_id', 'repl_id', 'lost', 'fence_seen')
 local server, replication = server_ids()
 if m[3] ~= server or m[4] ~= replication or (m[2] ~= 'open' and m[2] ~= 'recovering') then return {'closed'} end
 typed({'leases', 'staged', 'retries'}, {'workers'})
@@ -30,14 +30,17 @@ for i = group_at, #ARGV, group_width do
   local p, job = partition_of(run), string.sub(run, 1, 15)
   local head = head_parse(redis.call('HGET', key('jobs', p, 0), job))
   local r = run_parse(redis.call('HGET', key('runs'), run))
-  -- A run that is not there has ended, unless Redis lost writes.
-  if not r and (not head or m[5] ~= '1') then tags[#tags + 1] = 'missing'
+  -- A run that is not there has ended, unless Redis lost writes: also ones that nobody has recorded, as an attempt tells of
+  -- which it never heard.
+  if not r and (not head or (m[5] ~= '1' and tonumber(fence) <= tonumber(m[6] or fence))) then tags[#tags + 1] = 'missing'
   elseif r and tonumber(r.fence) > tonumber(fence) then tags[#tags + 1] = 'stale_fence'
   elseif r and r.fence == fence and r.state ~= 'R' then tags[#tags + 1] = 'stale_fence'
   else
     tags[#tags + 1] = 'ok'
     if not r then
-      r = {rev = run_first_rev(head.sv), lane = head.lane, sv = head.sv, claimed = at, due = at, started = at,
+      -- When it was due is not known, but it was not before the instant in its key.
+      local due = text(math.min(tonumber(string.match(run, ':m?%-?(%d+)') or at), now))
+      r = {rev = run_first_rev(head.sv), lane = head.lane, sv = head.sv, claimed = at, due = due, started = at,
         flags = (string.find(run, ':m-', 1, true) and 'M' or (head.kind == 'o' and 'L' or '')) .. overlap_of(head)}
     end
     if r.fence ~= fence then

@@ -12,7 +12,6 @@
 --include key
 --include text
 --include head_parse
---include extras
 --include head_update
 --include signal_due
 --include fetch_all
@@ -34,7 +33,7 @@ for i = 1, #jobs do
   local head = head_parse(values[i])
   if not head then
     for _, part in ipairs({jobs[i], text(tonumber(dues[i])), values[i] or ''}) do lost[#lost + 1] = part end
-  elseif head.state ~= 'a' and not (head.state == 'p' and extras(head)[4] ~= '') then
+  elseif head.state ~= 'a' then
     found[#found + 1] = 'due_of_inactive_job'
     found[#found + 1] = jobs[i]
     gone[#gone + 1] = jobs[i]

@@ -6,7 +6,7 @@
 --         lease, are not waited for.
 --         lost 1: Redis may not know all workers, so that the hold has to last one full lease.
 -- REPLY   ok now fence | stale now generation
--- COST    7 calls, 1 a worker
+-- COST    8 calls, 1 a worker
 --include key
 --include text
 --include server_ids
@@ -15,10 +15,13 @@ local now = now_ms()
 local present = redis.call('HGET', KEYS[1], 'generation')
 if present and tonumber(present) >= tonumber(a_generation) then return {'stale', text(now), present} end
 local run, repl = server_ids()
+-- The greatest fence of which this Redis knows what became of it; an opening that was not finished has raised the counter.
+local seen = redis.call('HMGET', KEYS[1], 'state', 'fence_seen')
+seen = seen[1] == 'recovering' and seen[2] or redis.call('GET', key('fence')) or '0'
 local fence = math.max(tonumber(redis.call('GET', key('fence')) or '0'), tonumber(a_fence))
 local workers = redis.call('HGETALL', key('workers'))
 redis.call('HSET', KEYS[1], 'generation', a_generation, 'state', 'recovering', 'run_id', run, 'repl_id', repl,
-  'closed_at', text(now), 'hold_until', '0', 'lost', text(a_lost))
+  'closed_at', text(now), 'hold_until', '0', 'lost', text(a_lost), 'fence_seen', seen)
 redis.call('SET', key('fence'), text(fence))
 redis.call('DEL', key('holders'))
 local longest = 0

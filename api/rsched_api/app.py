@@ -34,7 +34,7 @@ from rsched_api import (
     trigger,
 )
 from rsched_api.ack import Acknowledge
-from rsched_api.deps import SHARD, Deps, look_up
+from rsched_api.deps import SHARD, Deps, Restoration, look_up
 from rsched_api.requests import RawPath
 
 # What a request may take beside its wait for the record: look-ups, with one timeout of a server's connection in them.
@@ -101,6 +101,7 @@ def create_app(
                 ledger=reader,
                 waiter=listener,
                 look_up=look_up(reader),
+                restoration=Restoration(shard),
             )
             yield
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import anyio
@@ -14,7 +13,9 @@ from starlette.responses import Response
 
 from rsched.core.errors import Conflict, DurabilityUnknown, Invalid, RschedError, TooLarge, Unavailable
 from rsched.core.ids import JobId
+from rsched.core.model import Definition, JobSpec
 from rsched.core.packed import JobHead, JobRecord
+from rsched.core.schedule import Calendars, calendar_names
 from rsched.ledger import StoredJob
 from rsched.ledger.positions import parse_position
 from rsched_api import records
@@ -66,17 +67,32 @@ async def post_jobs(request: Request) -> Response:
     raw = await body(request, most=MAX_BATCH_BYTES, refused=batch_too_large)
     pace = Pace(deps.clock)
     now = deps.store.now_ms()
-    jobs = await parsed(raw, now=now, pace=pace, calendars_of=partial(calendars_of, deps))
+    calendars = _Calendars(deps)
+    jobs = await parsed(raw, now=now, pace=pace, calendars_of=calendars.of)
     wanted = await _wanted(jobs, key, pace)
     creation = _Creation(deps, wanted, now=now, pace=pace)
     made = await creation.made()
     # While the recorder is at it.
     now, parts = deps.store.now_ms(), []
     for one in made:
-        parts.append(_encode(job_view(one.job_id, one.record, now)))
+        parts.append(_encode(job_view(one.job_id, one.record, now, await calendars.of(one.record.definition))))
         await pace.breathe()
     await creation.acknowledged()
     return Response(b'{"items":[' + b",".join(parts) + b"]}", 201, media_type="application/json")
+
+
+class _Calendars:
+    """Those that the jobs of one batch name, each asked for once: once all is put, nothing may fail any more."""
+
+    def __init__(self, deps: Deps) -> None:
+        self._deps = deps
+        self._known: dict[tuple[str, frozenset[str]], Calendars] = {}
+
+    async def of(self, job: JobSpec | Definition) -> Calendars:
+        which = job.team, calendar_names(job)
+        if which not in self._known:
+            self._known[which] = await calendars_of(self._deps, job)
+        return self._known[which]
 
 
 async def _wanted(jobs: Sequence[Parsed], key: str | None, pace: Pace) -> list[_Wanted]:

@@ -101,6 +101,7 @@ async def pause_job(request: Request) -> Response:
 async def pause_one(
     deps: Deps, job_id: JobId, wanted: PauseRequest, *, until: int | None, expect: int = 0
 ) -> VerbReply:
+    await find.not_behind(deps, job_id)
     call = deps.store.pause(job_id, expect=expect, until=until, missed=wanted.missed, note=wanted.note)
     return await write(call, job_id=job_id)
 

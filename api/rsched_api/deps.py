@@ -37,6 +37,31 @@ def look_up(ledger: Ledger) -> LookUp:
     return Together(call, most=_LOOK_UPS)
 
 
+class Restoration:
+    """Whether definitions that Redis had lost are still coming back. Once they are there it is asked anew only after the next
+    opening, of which the first verb that follows learns before it is carried out.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._done = store, ""
+        store.on_reopened = self._opened_anew
+
+    async def goes_on(self) -> bool:
+        generation = self._store.generation
+        if generation == self._done:
+            return False
+        repair = await self._store.repair()
+        if repair is not None and repair.phase != "done":
+            return True
+        # Before the first verb no generation is known.
+        self._done = generation if int(generation) else ""
+        return False
+
+    async def _opened_anew(self) -> None:
+        if await self.goes_on():
+            raise ShardClosed("Redis lost writes, and definitions are being restored; try again")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Deps:
     """ack: where a change has to be before its request is answered."""
@@ -47,6 +72,7 @@ class Deps:
     ledger: Ledger
     waiter: Waiter
     look_up: LookUp
+    restoration: Restoration
     ack: Ack = "postgres"
 
 

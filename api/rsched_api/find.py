@@ -122,7 +122,23 @@ async def absent(deps: Deps, job: JobId) -> RschedError:
         return NotFound(f"there is no job {job}")
     if found.head.state is JobState.COMPLETED:
         return completed(job)
+    return _being_restored(job)
+
+
+def _being_restored(job: JobId) -> Unavailable:
     return Unavailable(f"job {job} is being restored; try again")
+
+
+async def not_behind(deps: Deps, job: JobId) -> None:
+    """Unavailable while Redis has an earlier version of the job than the ledger: a change of that one would be lost."""
+    if not await deps.restoration.goes_on():
+        return
+    recorded, there = await deps.ledger.job(job), await deps.store.get_job(job)
+    if recorded is None or there is None:
+        return  # absent() tells what that means
+    head = there.head if isinstance(there, JobRecord) else there
+    if (head.version, head.state.rank) < (recorded.head.version, recorded.head.state.rank):
+        raise _being_restored(job)
 
 
 def completed(job: JobId) -> Conflict:
@@ -131,6 +147,7 @@ def completed(job: JobId) -> Conflict:
 
 async def present(deps: Deps, job: JobId) -> JobRecord:
     """The job as Redis has it. NotFound, Conflict (completed and forgotten), Unavailable (being restored)."""
+    await not_behind(deps, job)
     found = await deps.store.get_job(job)
     if isinstance(found, JobRecord):
         return found

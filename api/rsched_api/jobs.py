@@ -114,6 +114,7 @@ async def delete_job(request: Request) -> Response:
 
 async def remove_one(deps: Deps, job_id: JobId, version: int | None = None) -> VerbReply:
     """Always ok. NotFound, VersionConflict."""
+    await find.not_behind(deps, job_id)
     reply = await write(deps.store.remove(job_id, expect=version or 0), job_id=job_id)
     if reply.tag == "missing":
         return await _remove_forgotten(deps, job_id, version)

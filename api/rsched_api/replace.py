@@ -19,6 +19,7 @@ from rsched_api import records
 from rsched_api.create import Made, full
 from rsched_api.deps import Deps, recorded, version_recorded, write
 from rsched_api.exclusions import calendars_of
+from rsched_api.find import not_behind
 
 # One of all who change a job at once gets through in each round.
 _TRIES = 50
@@ -58,6 +59,7 @@ async def replace(deps: Deps, job_id: JobId, spec: JobSpec, *, if_match: int | N
 
 
 async def _present(deps: Deps, job_id: JobId) -> _Present:
+    await not_behind(deps, job_id)
     found = await deps.store.get_job(job_id)
     if isinstance(found, JobRecord):
         return _Present(found, in_redis=True)

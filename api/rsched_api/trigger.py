@@ -39,6 +39,7 @@ async def trigger_job(request: Request) -> Response:
     # From the key alone, so that a repeat asks for the same run id.
     suffix = short_hash(secrets.token_hex(8) if key is None else key)
     repeat_key = "" if key is None else short_hash(key, 16)
+    await find.not_behind(deps, job_id)
     call = deps.store.trigger(job_id, suffix=suffix, repeat_key=repeat_key, overlap=wanted.overlap, payload=payload)
     reply = await write(call, job_id=job_id)
     if reply.tag == "missing":

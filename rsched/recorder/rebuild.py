@@ -20,7 +20,9 @@ SOON_MS = 10_000
 _NEXT_MS = 600_000
 _PAGE = 2000
 # Of one script: about 3 ms of Redis, which claims wait for.
-_CHUNK = 200
+_CHUNK = 300
+# So that Redis has the next one when it is done with one, while this process reads.
+_AT_ONCE = 2
 # Past every job id.
 _LAST = "k"
 
@@ -61,7 +63,7 @@ class Rebuild:
                 group.start_soon(read)
                 await self._restore(self._ahead)
         except* Unavailable as errors:
-            failed = next(e for e in _flat(errors) if isinstance(e, Unavailable))
+            failed = _first(errors)
         if failed is not None:
             # Pages that were read and not written come again.
             self._sooner, self._after, self._ahead = None, "", []
@@ -87,8 +89,21 @@ class Rebuild:
         return []
 
     async def _restore(self, items: Sequence[Item]) -> None:
-        for i in range(0, len(items), _CHUNK):
-            self.restored += await self._store.restore_jobs(items[i : i + _CHUNK])
+        room = anyio.Semaphore(_AT_ONCE)
+
+        async def write(some: Sequence[Item]) -> None:
+            async with room:
+                self.restored += await self._store.restore_jobs(some)
+
+        failed: Unavailable | None = None
+        try:
+            async with anyio.create_task_group() as group:
+                for i in range(0, len(items), _CHUNK):
+                    group.start_soon(write, items[i : i + _CHUNK])
+        except* Unavailable as errors:
+            failed = _first(errors)
+        if failed is not None:
+            raise failed
         self.seen += len(items)
 
     async def _prepared(self) -> DueTimes:
@@ -146,6 +161,10 @@ def _phases(begins: int, until: int, *, every: int) -> list[tuple[int, int]]:
 def _phase_of(job: LedgerJob) -> int:
     anchor, _, every = job.value.split(b"|", 7)[6].partition(b",")
     return int(anchor) % int(every)
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> Unavailable:
+    return next(e for e in _flat(group) if isinstance(e, Unavailable))
 
 
 def _flat(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

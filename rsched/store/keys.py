@@ -17,7 +17,7 @@ class Keys(NamedTuple):
 
     @property
     def marker(self) -> str:
-        """HASH generation, state, run_id, repl_id, closed_at, hold_ms, hold_until, lost, ladder, tzdata."""
+        """HASH generation, state, run_id, repl_id, closed_at, hold_ms, hold_until, lost, fence_seen, ladder, tzdata."""
         return self._key("shard")
 
     def due(self, partition: int) -> str:

@@ -46,7 +46,7 @@ class LostDue(NamedTuple):
 
 
 class ReconcileProgress(NamedTuple):
-    """Of the recorder's own passes. Instants in ms by Redis' clock, 0 for none; found and mended: in the present pass."""
+    """Of the recorder's own passes. Instants in ms by Redis' clock, 0 for none; found: in the present pass."""
 
     passes: int = 0
     phase: str = ""

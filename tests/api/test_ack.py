@@ -26,11 +26,14 @@ def served(redis_url: str, database_url: str, redis_prefix: str) -> Iterator[Ser
 
 
 class Verb(NamedTuple):
-    """request: from the id of the job `there` to what is sent. seen: whether a reader sees that it was done."""
+    """request: from the id of the job `there` to what is sent. seen: whether a reader sees that it was done. before: a request
+    that is made, and recorded, first.
+    """
 
     handler: str
     request: Callable[[Served, str], tuple[str, str, Any]]
     seen: Callable[[Served, str, Any], bool]
+    before: tuple[str, str, Any] | None = None
 
 
 def _state(state: str) -> Callable[[Served, str, Any], bool]:
@@ -60,6 +63,17 @@ def _same(path: str) -> Callable[[Served, str, Any], bool]:
     return lambda served, _, body: bool(_core(served("GET", path).json()) == _core(body))
 
 
+ALL = {"filter": {"name": "there"}}
+CALENDAR = "/v1/teams/default/calendars/days"
+DATES = {"dates": ["2026-12-25"]}
+SPAN = {"from": "2026-10-20T00:00:00Z", "to": "2026-10-20T06:00:00Z"}
+PAST = job(name="past", schedule={"every": "1h", "anchor": "2026-01-01T00:00:00Z"})
+
+
+def _gone(*refs: str) -> Callable[[Served, str, Any], bool]:
+    return lambda served, _, body: {served("GET", ref).status_code for ref in refs} == {404}
+
+
 VERBS = [
     Verb("post_job", lambda s, j: ("POST", "/v1/jobs", job(name="new")), _same("/v1/jobs/new")),
     Verb(
@@ -83,27 +97,55 @@ VERBS = [
         # Nothing but the journal knows of it, so a reader is told to wait rather than that there is no such run.
         lambda s, _, body: bool(s("GET", f"/v1/runs/{body['run_id']}").status_code == 503),
     ),
+    Verb(
+        "backfill_job",
+        lambda s, j: ("POST", "/v1/jobs/past/backfill", SPAN),
+        lambda s, _, body: bool(body["occurrences"] == 6),
+        before=("POST", "/v1/jobs", PAST),
+    ),
+    Verb("pause_jobs", lambda s, j: ("POST", "/v1/jobs:pause", ALL), _state("paused")),
+    Verb(
+        "resume_jobs",
+        lambda s, j: ("POST", "/v1/jobs:resume", ALL),
+        _state("active"),
+        before=("POST", "/v1/jobs/there/pause", None),
+    ),
+    Verb("delete_jobs", lambda s, j: ("POST", "/v1/jobs:delete", ALL), _gone("/v1/jobs/there")),
+    Verb(
+        "put_calendar",
+        lambda s, j: ("PUT", CALENDAR, DATES),
+        lambda s, _, body: bool(s("GET", CALENDAR).json()["dates"] == body["dates"]),
+    ),
+    Verb(
+        "delete_calendar",
+        lambda s, j: ("DELETE", CALENDAR, None),
+        _gone(CALENDAR),
+        before=("PUT", CALENDAR, DATES),
+    ),
 ]
-# They wait through the same deps.recorded; no row of their own yet.
-OTHERS = {"backfill_job", "delete_calendar", "delete_jobs", "pause_jobs", "put_calendar", "resume_jobs"}
+# What is unknown there is no one job or run.
+OF_NONE = {"post_jobs", "pause_jobs", "resume_jobs", "delete_jobs", "put_calendar", "delete_calendar"}
 each_verb = pytest.mark.parametrize("verb", VERBS, ids=[f"{i}-{v.handler}" for i, v in enumerate(VERBS)])
 
 
-def _there(served: Served) -> str:
-    """A recorded job."""
+def _there(served: Served, verb: Verb | None = None) -> str:
+    """A recorded job, and what the verb needs beside it."""
     made = served("POST", "/v1/jobs", job(name="there", schedule={"every": "1h"}))
     assert (made.status_code, made.headers[HEADER]) == (201, "postgres")
+    if verb is not None and verb.before is not None:
+        method, path, body = verb.before
+        assert served(method, path, body).headers[HEADER] == "postgres"
     return str(made.json()["job_id"])
 
 
 def test_every_verb_that_changes_something_is_tested_here() -> None:
     changing = {r.endpoint.__name__ for r in ROUTES for m in r.methods or () if changes(m, r.path)}
-    assert changing == {v.handler for v in VERBS} | OTHERS
+    assert changing == {v.handler for v in VERBS}
 
 
 @each_verb
 def test_ack_redis_answers_while_nothing_is_recorded_and_says_so(served: Served, verb: Verb) -> None:
-    job_id = _there(served)
+    job_id = _there(served, verb)
     served.pause_recording()
     method, path, body = verb.request(served, job_id)
     answer = served(method, f"{path}?ack=redis", body)
@@ -113,7 +155,7 @@ def test_ack_redis_answers_while_nothing_is_recorded_and_says_so(served: Served,
 
 @each_verb
 def test_what_is_not_recorded_in_time_is_unknown_and_a_repeat_settles_it(served: Served, verb: Verb) -> None:
-    job_id = _there(served)
+    job_id = _there(served, verb)
     served.pause_recording()
     method, path, body = verb.request(served, job_id)
     unknown = served(method, path, body, Idempotency_Key="k")
@@ -121,7 +163,7 @@ def test_what_is_not_recorded_in_time_is_unknown_and_a_repeat_settles_it(served:
     assert (unknown.status_code, problem["code"], problem["durability"]) == (503, "durability_unknown", "unknown")
     assert unknown.headers["retry-after"]
     assert HEADER not in unknown.headers
-    if verb.handler != "post_jobs":
+    if verb.handler not in OF_NONE:
         assert problem.get("job_id") or problem.get("run_id")
     served.go_on_recording()
     settled = served(method, path, body, Idempotency_Key="k")

@@ -57,6 +57,15 @@ def test_every_wrong_field_of_every_job_is_named_at_once(world: World) -> None:
     assert not world.store.jobs
 
 
+def test_what_calendars_exclude_is_left_out_of_a_batchs_answer(world: World) -> None:
+    soon = world.create(schedule={"cron": "0 2 * * *", "timezone": "Asia/Kolkata"})["next_run_at"][:10]
+    assert world.call("PUT", "/v1/teams/default/calendars/days", {"dates": [soon]}).status == 201
+    excluding = job(schedule={"cron": "0 2 * * *", "timezone": "Asia/Kolkata", "exclude": ["days"]})
+    (made,) = world.call("POST", "/v1/jobs:batch", {"jobs": [excluding]}).json["items"]
+    assert made["next_run_at"] > soon + "T24"
+    assert made["next_run_at"] == world.call("GET", f"/v1/jobs/{made['job_id']}").json["next_run_at"]
+
+
 def test_the_list_of_what_is_wrong_has_an_end(world: World) -> None:
     answer = world.call("POST", "/v1/jobs:batch", {"jobs": [job(timeout_s=0)] * (MAX_ERRORS + 50)})
     assert (answer.status, len(answer.fields)) == (422, MAX_ERRORS)

@@ -233,17 +233,14 @@ def test_dead_letters_of_runs_that_are_dead_no_more_are_pruned(database_url: str
     retention_test(database_url, body)
 
 
-@pytest.mark.parametrize(
-    "step",
-    ["after_leave", "in_export", "before_verify", "before_rename", "before_manifest", "before_drop", "after_drop"],
-)
+@pytest.mark.parametrize("step", faults.RETENTION)
 def test_a_crash_at_any_step_repeats_harmlessly(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     crashed = []
 
     def point(name: str) -> None:
-        if name == f"retention.{step}" and len(crashed) < 2:
+        if name == step and len(crashed) < 2:
             crashed.append(name)
             raise Crash
 

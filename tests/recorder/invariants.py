@@ -52,14 +52,17 @@ def problems(at: Snapshot) -> list[str]:
         out.append(f"heads {heads}, due {dues}")
     jobs = {j.decode(): v for k, values in at.items() if k.startswith("jobs:") for j, v in values.items()}
     due = {j.decode() for d in dues.values() for j in d}
+    ends = {j.decode(): end for j, end in at.get("pauses", [])}
     out += [f"{j} is due and no job" for j in due if j not in jobs]
     for job, value in jobs.items():
         head = unpack_head(value)
         goes_on = head.kind != "o" and head.state is JobState.ACTIVE
         if goes_on and job not in due:
             out.append(f"{job} is active and not due")
-        if head.state is not JobState.ACTIVE and job in due and not head.until:
+        if head.state is not JobState.ACTIVE and job in due:
             out.append(f"{job} is due and not active")
+        if head.state is JobState.PAUSED and head.until and ends.get(job) != head.until:
+            out.append(f"the pause of {job} does not end when it should")
     for name, members in at.items():
         if name.startswith("open:"):
             out += [f"{m.decode()} is open and no run" for m, _ in members if m.decode() not in runs]

@@ -128,8 +128,28 @@ DAMAGE: dict[str, tuple[Damage, dict[str, int]]] = {
         {"job_without_due": 1, "head_lies": 1},
     ),
     "a pause that would not end": (
-        _job_key(lambda s, j, p: s.redis.zrem(s.keys.due(p), j), "resting"),
-        {"job_without_due": 1, "head_lies": 1},
+        _job_key(lambda s, j, p: s.redis.zrem(s.keys.pauses, j), "resting"),
+        {"pause_lost": 1},
+    ),
+    "a pause that would end at another time": (
+        _job_key(lambda s, j, p: s.redis.zadd(s.keys.pauses, {j: 5}), "resting"),
+        {"pause_wrong": 1},
+    ),
+    "ends of no pause": (
+        _job_key(lambda s, j, p: s.redis.zadd(s.keys.pauses, {j: 5, "x": 1, "j_0000000000000": 2}), "paused"),
+        {"pause_wrong": 3},
+    ),
+    "the definition of a pause gone": (
+        _job_key(lambda s, j, p: s.redis.hdel(s.keys.jobs(p), j), "resting"),
+        {"job_missing": 1},
+    ),
+    "a definition and the end of its pause gone": (
+        _job_key(lambda s, j, p: s.redis.delete(s.keys.jobs(p), s.keys.pauses), "resting"),
+        {"job_missing": 1},
+    ),
+    "a pause with an end that is due": (
+        _job_key(lambda s, j, p: s.redis.zadd(s.keys.due(p), {j: 1}), "resting"),
+        {"due_of_inactive_job": 1, "head_lies": 1},
     ),
     "a one-off's due entry gone": (
         _job_key(lambda s, j, p: s.redis.zrem(s.keys.due(p), j), "once"),
@@ -196,7 +216,9 @@ def test_each_damage_is_found_mended_and_counted_once_and_the_work_is_done(shard
         jobs = await _populate(s)
         damage, kinds = DAMAGE[name]
         owed = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
-        partitions = len({partition_of(j) for n, j in jobs.items() if n not in ("running", "queued", "paused")})
+        partitions = len(
+            {partition_of(j) for n, j in jobs.items() if n not in ("running", "queued", "paused", "resting")}
+        )
         await damage(s, jobs)
         expected = {"head_lies": partitions} if name == "heads gone" else kinds
         assert await s.reconcile(write=False) == expected

@@ -1,0 +1,101 @@
+"""The recorder killed between any two steps of taking old history out of Postgres, and started again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import psycopg
+import pyarrow.parquet
+import pytest
+
+from bench.world import world
+from rsched.core.packed import Event, SkipEvent
+from rsched.core.states import RunState
+from rsched.ledger import Ledger
+from rsched.runtime import faults
+from rsched.runtime.clock import SystemClock
+from tests.faults.harness import Run, drive
+from tests.faults.test_recorder_steps import die_at
+from tests.ledger.events import job_id, run
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+DAY_MS = 86_400_000
+RUNS = 20
+TABLES = ("runs", "attempts", "skips")
+
+
+async def plant(url: str, *, at: int) -> None:
+    """Runs of a day, each with a failed attempt before it succeeded, and a skip; of a shard that nobody records."""
+    failed = [
+        run(at + i, state=RunState.RETRYING, rev=2, attempt=1, fence=1, started_at=at, at=at, detail="x")
+        for i in range(RUNS)
+    ]
+    ended = [
+        run(at + i, state=RunState.SUCCEEDED, rev=4, attempt=2, fence=2, started_at=at, at=at) for i in range(RUNS)
+    ]
+    events: list[Event] = [*failed, *ended, SkipEvent(job_id(), at, at, 1, "paused", at)]
+    async with Ledger(url, clock=SystemClock()) as ledger:
+        assert await ledger.record("old", stream="journal", expected="0-0", new="1-0", events=events)
+
+
+async def count(url: str) -> dict[str, int]:
+    async with await psycopg.AsyncConnection.connect(url) as c:
+        found = {}
+        for table in TABLES:
+            row = await (await c.execute(f"SELECT count(*) FROM {table}".encode())).fetchone()
+            found[table] = int(row[0]) if row else 0
+        return found
+
+
+async def left_over(url: str) -> list[str]:
+    """Tables of rows that are on their way, and days that are not archived."""
+    query = "SELECT relname::text FROM pg_class WHERE relname LIKE 'leaving%' UNION ALL SELECT name::text FROM archived"
+    async with await psycopg.AsyncConnection.connect(url) as c:
+        rows = await (await c.execute(f"{query} WHERE archived_at IS NULL".encode())).fetchall()
+    return [r[0] for r in rows]
+
+
+def archived(folder: Path) -> dict[str, list[str]]:
+    """The keys of all rows in files whose manifest is true."""
+    found: dict[str, list[str]] = {table: [] for table in TABLES}
+    for path in folder.glob("*/*.json"):
+        manifest = json.loads(path.read_text())
+        file = folder / manifest["file"]
+        assert manifest["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+        rows = pyarrow.parquet.read_table(file).to_pylist()
+        assert manifest["rows"] == len(rows)
+        found[manifest["table"]] += [str(r.get("run_id") or r["first_at"]) for r in rows]
+    return found
+
+
+def test_a_recorder_that_dies_at_any_step_of_an_export_loses_and_doubles_no_row(tmp_path: Path) -> None:
+    # Servers run as another user; only the recorder writes here.
+    folder = tmp_path / "archive"
+    env = {"RSCHED_RECORDER_ARCHIVE_DIR": str(folder), "RSCHED_RECORDER_RETENTION_DAYS": "2"}
+
+    async def scenario() -> None:
+        async with world(env, clock=SystemClock()) as w:
+            fault = Run(w, w.folder / "seen.jsonl")
+            await plant(w.database_url, at=w.clock.wall_ms() - 10 * DAY_MS)
+            planted = await count(w.database_url)
+            assert planted == {"runs": RUNS, "attempts": RUNS, "skips": 1}
+            for point in faults.RETENTION:
+                await die_at(fault, point)
+                # At each moment a row is in Postgres, on its way, or in a file.
+                assert (
+                    any((await count(w.database_url)).values()) or await left_over(w.database_url) or archived(folder)
+                )
+            w.fleet.start("recorder-1")
+
+            async def gone() -> bool:
+                return not any((await count(w.database_url)).values()) and not await left_over(w.database_url)
+
+            await w.fleet.until(gone, what="all old rows archived", within_s=30)
+            there = archived(folder)
+            assert {table: len(keys) for table, keys in there.items()} == planted
+            assert all(len(keys) == len(set(keys)) for keys in there.values())
+            assert not list(folder.glob("*/.*"))
+
+    drive(scenario)
