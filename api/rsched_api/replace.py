@@ -105,6 +105,7 @@ def _after(
         sv_at=head.sv_at,
         pause=head if state is JobState.PAUSED else None,
     )
+    record = record._replace(head=record.head._replace(keeps=head.keeps))
     staged_anew = (
         state is JobState.ACTIVE and _way(record.head) != _way(head) and _ahead(schedule, now)
     )  # with nothing ahead all is claimed, or late: then it stays owed as it is
@@ -112,7 +113,9 @@ def _after(
         # Kept as it is: recomputed from now it could leave out an occurrence that is late and not yet claimed.
         return record, KEEP if state is JobState.ACTIVE else None
     paused_from = (schedule.next_after(now) or 0) if state is JobState.PAUSED else 0
-    anew = record.head._replace(sv=head.sv + 1, sv_at=now, paused_from=paused_from)
+    # Another window or overlap policy is no other schedule: what is being caught up goes on.
+    keeps = 0 if regridded or revived else head.keeps or head.sv
+    anew = record.head._replace(sv=head.sv + 1, sv_at=now, paused_from=paused_from, keeps=keeps)
     due = records.first_due(schedule, now) if state is JobState.ACTIVE else None
     return record._replace(head=anew), due
 

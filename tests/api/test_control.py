@@ -87,6 +87,15 @@ def test_a_change_of_overlap_or_window_claims_what_is_staged_anew(world: World, 
     assert (head(world, made).sv, world.store.due[made["job_id"]]) == (2, NOW + 10 * SECOND)
 
 
+def test_what_is_caught_up_goes_on_through_every_edit_that_leaves_the_schedule(world: World) -> None:
+    made = world.create(schedule={"every": "10s"})
+    for change, keeps in (({"overlap": "skip"}, 1), ({"timeout_s": 5}, 1), ({"overlap": "queue_all"}, 1)):
+        assert world.call("PUT", path(made), job(schedule={"every": "10s"}) | change).status == 200
+        assert head(world, made).keeps == keeps
+    assert world.call("PUT", path(made), job(schedule={"every": "20s"})).status == 200
+    assert head(world, made).keeps == 0
+
+
 @pytest.mark.parametrize("change", [{"misfire": {"grace": "5m"}}, {"misfire_policy": "skip"}, {"payload": 1}])
 def test_a_change_of_anything_else_leaves_what_is_staged(world: World, change: Any) -> None:
     made = world.create(schedule={"every": "10s"})
