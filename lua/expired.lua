@@ -4,6 +4,7 @@
 -- ARGV    generation:text after_ms:int limit:int
 -- REPLY   ok now more runs:[run record value]... | closed | reopened generation
 -- COST    3 calls a run
+-- FLAGS   allow-oom
 --include guard
 --include now_ms
 --include text

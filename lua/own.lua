@@ -6,6 +6,7 @@
 --         lease_ms 0: leave at once. take 1: take it, 0: give it up.
 -- REPLY   ok now live:[scheduler]... taken:[partition epoch]... next_end | closed | reopened generation
 -- COST    4 calls, 2 more for each partition that changes hands
+-- FLAGS   allow-oom
 --include guard
 --include now_ms
 --include key

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 
+from rsched.core.errors import ShardClosed
 from rsched.runtime import faults
 from rsched.store.store import Store
 
@@ -44,7 +45,10 @@ class Ladder:
         step = next_step(present, part)
         if step != present:
             faults.point("ladder.before_set")
-            await self._store.set_ladder(step)
+            try:
+                await self._store.set_ladder(step)
+            except ShardClosed:
+                return False  # nothing is let in anyway
             faults.point("ladder.after_set")
             say = self._log.error if step > present else self._log.warning
             say(_MEANS[step], extra={"fields": {"step": step, "used": f"{part:.0%}", "maxmemory": limit}})

@@ -131,7 +131,7 @@ class RecoveryVerbs(Base):
 
     async def set_ladder(self, step: int) -> None:
         """How far work is cut back for want of memory: 0 not at all, 1 no new jobs, 2 no claims and fetches either."""
-        await self._redis(self.client.hset(self.keys.marker, "ladder", str(step)))
+        await self._call("ladder", step=str(step))
 
     async def tzdata(self) -> str | None:
         """The tzdata release that the stored schedules were computed with; None where that is not known."""

@@ -123,7 +123,9 @@ async def until_step(run: Run, step: int) -> None:
 def test_as_redis_fills_creates_are_refused_then_claims_stop_and_nothing_is_lost() -> None:
     async def scenario() -> None:
         async with fault_run(workers=1) as run:
-            await run.put_spread(200, lead_ms=5000, spread_ms=1000)
+            # So much that what connections use for a moment is no part of it worth a step.
+            await run.w.store.client.setrange("ballast", 64_000_000, b"x")
+            await run.put_spread(200, lead_ms=10_000, spread_ms=1000)
             # Nobody empties the journal now; a scheduler measures all the same.
             run.kill("recorder-1")
             await fill_to(run, 0.75)

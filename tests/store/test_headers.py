@@ -159,7 +159,7 @@ async def test_every_script_has_a_method_that_calls_it_with_its_own_arguments(re
         s.mend_due(0, 0, count=1, write=True), s.mend_pauses(0, count=1, write=True), s.mend_undue([(J, b"h", 1)]),
         s.mend_unreadable([(0, b"j", b"v")]), s.mend_emit([(J, 1)]), s.mend_lane("q:t:1", "-", count=1, write=True),
         s.mend_ready("q", 0, count=1, write=True), s.mend_open(J, 0, count=1, write=True), s.inspect_calendar("S"),
-        s.mend_calendar("S", digest="d"), s.due_groups(0, skip=0, until_ms=1, limit=1),
+        s.set_ladder(1), s.mend_calendar("S", digest="d"), s.due_groups(0, skip=0, until_ms=1, limit=1),
     ]  # fmt: skip
     called = set()
     for call in all_calls:
