@@ -56,6 +56,27 @@ class RebuildVerbs(Base):
             "job_id > %s AND shard = %s AND NOT forgotten", (after, shard), order="job_id", limit=limit
         )
 
+    async def keep_marks(self, shard: str) -> None:
+        """Keeps the watermarks as they are for the rebuild that begins, or as an unfinished one has kept them. Unavailable."""
+        await self._do(
+            "INSERT INTO rebuild_marks (shard, partition, ms) SELECT shard, partition, ms FROM watermarks"
+            " WHERE shard = %s AND NOT EXISTS (SELECT 1 FROM rebuild_marks r WHERE r.shard = %s)",
+            (shard, shard),
+        )
+
+    async def kept_marks(self, shard: str) -> dict[int, int]:
+        """partition -> ms, as keep_marks kept them."""
+        return dict(await self._all("SELECT partition, ms FROM rebuild_marks WHERE shard = %s", (shard,)))
+
+    async def drop_marks(self, shard: str) -> None:
+        await self._do("DELETE FROM rebuild_marks WHERE shard = %s", (shard,))
+
+    async def jobs_by_id(self, shard: str, ids: Sequence[str]) -> list[LedgerJob]:
+        """Those of the jobs that Redis should have, by id."""
+        return await self._jobs(
+            "job_id = ANY(%s) AND shard = %s AND NOT forgotten", (list(ids), shard), order="job_id", limit=len(ids)
+        )
+
     async def once_until(self, shard: str, *, until: int, after: tuple[int, str], limit: int) -> list[LedgerJob]:
         """A page of active one-offs due (ms) up to `until`, after (due, job)."""
         return await self._jobs(

@@ -18,6 +18,9 @@ class Progress:
         if self._rebuild.done:
             return False
         more = await self._rebuild.step()
+        if not more:
+            # Before it is told: were this to end between, all that is done again finds everything back.
+            await self._rebuild.end()
         known = await self._store.repair()
         if known is not None:
             done = known.jobs_total if not more else min(self._rebuild.seen, known.jobs_total)

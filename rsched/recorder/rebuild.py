@@ -41,8 +41,13 @@ class Rebuild:
         self.restored = self.seen = 0
 
     async def soon(self) -> int:
-        """Restores what is due within seconds; how many. Unavailable."""
+        """Restores the jobs of open runs, which fetch and reap look at, and what is due within seconds; how many. Unavailable."""
         dues = await self._prepared()
+        after = ""
+        while runs := await self._ledger.open_runs(self._shard, after=after, limit=_PAGE):
+            after = runs[-1][0]
+            page = await self._ledger.jobs_by_id(self._shard, sorted({run[:15] for run, _ in runs}))
+            await self._restore(await dues.of(page))
         async for page in self._soonest(dues, since=None, until=self._now + SOON_MS):
             await self._restore(await dues.of(page))
             faults.point("opening.in_jobs")
@@ -72,6 +77,10 @@ class Rebuild:
         self._ahead = ahead
         self.done = not ahead
         return not self.done
+
+    async def end(self) -> None:
+        """All is back. Unavailable."""
+        await self._ledger.drop_marks(self._shard)
 
     async def _read(self) -> list[Item]:
         """Items of the next page, none at the end."""
@@ -112,7 +121,8 @@ class Rebuild:
             calendars: dict[str, dict[str, list[str]]] = {}
             for team, name, _, body in await self._ledger.calendars(self._shard):
                 calendars.setdefault(team, {})[name] = entries_of(body)
-            marks = await self._ledger.watermarks(self._shard)
+            await self._ledger.keep_marks(self._shard)
+            marks = await self._ledger.kept_marks(self._shard)
             self._dues = DueTimes(self._ledger, marks=marks, calendars=calendars, now=self._now)
         return self._dues
 

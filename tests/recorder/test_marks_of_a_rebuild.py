@@ -1,0 +1,68 @@
+"""A recorder that goes on with another's rebuild counts from where that one began, whatever was claimed meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rsched.core.ids import JobId, derive_job_id, partition_of
+from rsched.core.model import ScheduleSpec
+from rsched.core.packed import JobHead, JobRecord
+from rsched.core.states import JobState
+from rsched.recorder.opening import Opening
+from rsched.recorder.progress import Progress
+from rsched.store.jobs import PutItem
+from tests.ledger.events import definition
+from tests.recorder.steps import CLOCK, HOUR, Shard, within
+
+
+async def put(s: Shard, name: str, *, due: int, every: int, sv_at: int) -> JobId:
+    job = derive_job_id("default", name, 1)
+    d = definition(name, schedule=ScheduleSpec(every=f"{every}ms"), created_at=sv_at, updated_at=sv_at)
+    head = JobHead(JobState.ACTIVE, 1, 1, sv_at, "e", f"{due},{every}", "o", 60_000, d.lane)
+    assert (await s.store.put([PutItem(job, 0, due, JobRecord(head, d).pack())], atomic=True)).ok
+    return job
+
+
+def of_one_partition() -> tuple[str, str]:
+    seen: dict[int, str] = {}
+    for n in range(100_000):
+        p = partition_of(derive_job_id("default", f"n{n}", 1))
+        if p in seen:
+            return seen[p], f"n{n}"
+        seen[p] = f"n{n}"
+    raise AssertionError
+
+
+def test_what_was_not_back_when_others_were_claimed_is_still_owed(
+    database_url: str, redis_url: str, redis_prefix: str
+) -> None:
+    async def body(s: Shard) -> None:
+        first, second = of_one_partition()
+        now = await s.store.time()
+        waits = await put(s, first, due=now - 300_000, every=HOUR, sv_at=now - HOUR)  # came due while Redis was away
+        soon = await put(s, second, due=now + 2000, every=5000, sv_at=now - 1000)
+        await s.record()
+        await s.ledger._do(
+            "INSERT INTO watermarks (shard, partition, ms) VALUES (%s, %s, %s)",
+            ("s0", partition_of(waits), now - 600_000),
+        )
+        await s.redis.delete(*[key async for key in s.redis.scan_iter(redis_prefix + ":*")])
+        opening = Opening(s.store, s.ledger, shard="s0", clock=CLOCK, lease_ms=60_000)
+        opened = await opening.ensure_open(list(s.streams.values()))
+        assert opened.rebuild is not None
+        due = s.keys.due(partition_of(waits))
+        assert [await s.redis.zscore(due, job) is not None for job in (waits, soon)] == [False, True]
+        await s.schedule()
+        await s.record()
+        assert (await s.ledger.watermarks("s0"))[partition_of(waits)] > now
+        # The recorder ends here; another one goes on with what is not back.
+        s.__post_init__()
+        opened = await opening.ensure_open(list(s.streams.values()))
+        assert opened.rebuild is not None
+        progress = Progress(s.store, opened.rebuild)
+        while await progress.step():
+            pass
+        assert await s.redis.zscore(due, waits) == now - 300_000
+        assert await s.ledger.kept_marks("s0") == {}
+
+    asyncio.run(within(redis_url, database_url, redis_prefix, body))
