@@ -134,7 +134,10 @@ class ParquetSink:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Of a sink that was not closed, the library would complain later."""
         if kind is not None:
-            with suppress(Exception):
+            import pyarrow
+
+            # What went wrong is on its way already; a file that cannot be ended is thrown away all the same.
+            with suppress(pyarrow.ArrowException, OSError, ValueError):
                 self._writer.close()
 
 

@@ -30,7 +30,7 @@ def note(kind: str, context: JobContext) -> None:
         os.close(fd)
 
 
-async def _seen(context: JobContext, seconds: float) -> None:
+async def at_work(context: JobContext, seconds: float) -> None:
     note("start", context)
     try:
         await anyio.sleep(seconds)  # noqa: TID251 - this is an application, its time is its own
@@ -43,16 +43,16 @@ async def _seen(context: JobContext, seconds: float) -> None:
 @worker.function("brief")
 async def brief(context: JobContext) -> None:
     """A few ms of work."""
-    await _seen(context, 0.005)
+    await at_work(context, 0.005)
 
 
 @worker.function("steady")
 async def steady(context: JobContext) -> None:
     """Long enough that a kill finds some at work."""
-    await _seen(context, 0.1)
+    await at_work(context, 0.1)
 
 
 @worker.function("long")
 async def long(context: JobContext) -> None:
     """Longer than any lease of the fault runs, on its first attempt; brief after that."""
-    await _seen(context, 30 if context.attempt == 1 else 0.005)
+    await at_work(context, 30 if context.attempt == 1 else 0.005)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import anyio
-
 from rsched import JobContext, Worker
-from tests.faults.app import note
+from tests.faults.app import at_work
 
 worker = Worker()
 
@@ -13,10 +11,4 @@ worker = Worker()
 @worker.function("busy")
 async def busy(context: JobContext, seconds: float) -> None:
     """At work for so long, unless it is cancelled: it says which."""
-    note("start", context)
-    try:
-        await anyio.sleep(seconds)  # noqa: TID251 - this is an application, its time is its own
-    except BaseException:
-        note("cancelled", context)
-        raise
-    note("end", context)
+    await at_work(context, seconds)
