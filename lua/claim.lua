@@ -1,7 +1,7 @@
 -- Claims every occurrence due up to the horizon and advances its job, in one step: the run exists and the due time has
 -- moved, or neither. What needs a computation (a calendar, a misfire) stays due and is named in the reply.
 -- MOVES   none -> QUEUED, QUEUED -> QUEUED
--- KEYS    shard owners due heads jobs calendar runs staged open journal poison
+-- KEYS    shard owners due heads jobs calendar runs staged open journal poison repair
 -- ARGV    generation:text scheduler:text horizon_ms:int limit:int items:[partition:int epoch:int]
 --         epoch 0: ownership is not checked. limit: jobs looked at.
 -- REPLY   ok now claimed more needs:[schedule after job]... late:[job due]... stale:[partition]... | full now | closed | reopened generation
@@ -18,6 +18,7 @@
 --include typed
 --include release_at
 --include extras
+--include coming_back
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'staged', 'heads'}, {'poison'})
@@ -29,6 +30,8 @@ local out = {events = {}, records = {}, staged = {}}
 local needs, needed, late, stale, left, more = {}, {}, {}, {}, a_limit, 0
 local unstaged = {}
 local moved, gone, bad, heads_set, heads_gone = {}, {}, {}, {}, {}
+-- A mark would cover jobs that are not back yet, whose occurrences nobody has claimed.
+local marks = not coming_back()
 local partitions = {}
 for i = group_at, #ARGV, group_width do partitions[#partitions + 1] = ARGV[i] end
 local owners = fetch_all(key('owners'), partitions)
@@ -143,7 +146,7 @@ for n = 1, #partitions do
     else
       heads_gone[#heads_gone + 1] = p
     end
-    if #zadd + #zrem > 0 then
+    if marks and #zadd + #zrem > 0 then
       out.events[#out.events + 1] = 'w'
       out.events[#out.events + 1] = p .. '\n' .. text(math.min(lowest or horizon, horizon))
     end

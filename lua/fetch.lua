@@ -1,7 +1,7 @@
 -- Hands runs to a worker under a lease and a new fence, teams in fair order, by priority within a team with a floor for
 -- the lower ones. A repeat of the same request number gives the same runs again.
 -- MOVES   QUEUED -> RUNNING, RETRYING -> RUNNING, QUEUED -> SKIPPED, RETRYING -> SKIPPED, QUEUED -> CANCELLED, RETRYING -> CANCELLED
--- KEYS    shard open payloads staged signals ready virtual q runs jobs body due leases fence workers starts requests journal poison
+-- KEYS    shard open payloads staged signals ready virtual q runs jobs body due leases fence workers starts requests retries journal poison repair
 -- ARGV    generation:text worker:text request:text slots:int lease_ms:int visits:int queues:[queue:text]
 -- REPLY   ok now lease_end more runs:[run attempt fence due_at flags value payload]... | full now | closed | reopened generation
 -- COST    1 HGET a run; 5 calls a lane; variadic otherwise
@@ -18,9 +18,12 @@
 --include typed
 --include run_ended_write
 --include run_ended
+--include signal_due
+--include staged_member
+--include coming_back
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
-typed({'leases'}, {'poison', 'workers', 'starts'})
+typed({'leases', 'staged', 'retries'}, {'poison', 'workers', 'starts'})
 local now = now_ms()
 local at, lease_end = text(now), text(now + a_lease_ms)
 if marker.ladder >= 2 then return {'full', at} end
@@ -133,6 +136,7 @@ end
 -- Reads: what the picked runs have become meanwhile.
 local events, records, gone, leases, last, bad, given, seen = {}, {}, {}, {}, {}, {}, {}, {}
 local freed, starts = {freed = {}, payloads = {}}, {}
+local later = {staged = {}, retries = {}}
 local fence = tonumber(redis.call('GET', key('fence')) or '0')
 local fence_before = fence
 local values = fetch_all(key('runs'), picks)
@@ -152,35 +156,43 @@ for i = 1, #picks do
     local p, job = partition_of(run), string.sub(run, 1, 15)
     local value = redis.call('HGET', key('jobs', p, 0), job)
     local head = head_parse(value)
-    local detail = ''
-    r.rev = r.rev + 1
-    if not head or head.state == 'd' then
-      r.state, detail = 'C', head and 'the job was deleted' or 'the job has no definition'
-    elseif string.find(r.flags, 'X', 1, true) then
-      r.state, detail = 'C', 'cancelled before it started'
-    elseif r.sv < head.sv and not string.find(r.flags, 'M', 1, true)
-        and tonumber(string.match(run, ':(%d+)$') or '0') > head.sv_at then
-      r.state, detail = 'K', head.state == 'p' and 'paused' or 'withdrawn by an edit'
+    if not head and coming_back() then
+      -- Without its definition it can neither run nor be judged: it comes again, as it is.
+      local set, member = later.retries, run .. '|' .. r.lane
+      if r.state == 'Q' then set, member = later.staged, staged_member(run, r.lane, r.flags) end
+      set[#set + 1] = text(now + 1000)
+      set[#set + 1] = member
     else
-      fence = fence + 1
-      r.state, r.attempt, r.fence, r.worker, r.started = 'R', r.attempt + 1, text(fence), a_worker, at
-    end
-    local record = run_pack(r)
-    events[#events + 1] = 'r'
-    events[#events + 1] = run .. '\n' .. record .. '\n' .. at .. '\n' .. detail
-    if r.state == 'R' then
-      records[#records + 1] = run
-      records[#records + 1] = record
-      leases[#leases + 1] = lease_end
-      leases[#leases + 1] = run
-      given[#given + 1] = run
-      local queue = string.match(r.lane, '^[^:]+')
-      starts[queue] = (starts[queue] or 0) + 1
-      give(run, r, job_whole(p, job, value))
-    else
-      gone[#gone + 1] = run
-      run_ended(freed, run, r.flags)
-      if string.find(r.flags, 'L', 1, true) then last[#last + 1] = {job, r.sv} end
+      local detail = ''
+      r.rev = r.rev + 1
+      if not head or head.state == 'd' then
+        r.state, detail = 'C', head and 'the job was deleted' or 'the job has no definition'
+      elseif string.find(r.flags, 'X', 1, true) then
+        r.state, detail = 'C', 'cancelled before it started'
+      elseif r.sv < head.sv and not string.find(r.flags, 'M', 1, true)
+          and tonumber(string.match(run, ':(%d+)$') or '0') > head.sv_at then
+        r.state, detail = 'K', head.state == 'p' and 'paused' or 'withdrawn by an edit'
+      else
+        fence = fence + 1
+        r.state, r.attempt, r.fence, r.worker, r.started = 'R', r.attempt + 1, text(fence), a_worker, at
+      end
+      local record = run_pack(r)
+      events[#events + 1] = 'r'
+      events[#events + 1] = run .. '\n' .. record .. '\n' .. at .. '\n' .. detail
+      if r.state == 'R' then
+        records[#records + 1] = run
+        records[#records + 1] = record
+        leases[#leases + 1] = lease_end
+        leases[#leases + 1] = run
+        given[#given + 1] = run
+        local queue = string.match(r.lane, '^[^:]+')
+        starts[queue] = (starts[queue] or 0) + 1
+        give(run, r, job_whole(p, job, value))
+      else
+        gone[#gone + 1] = run
+        run_ended(freed, run, r.flags)
+        if string.find(r.flags, 'L', 1, true) then last[#last + 1] = {job, r.sv} end
+      end
     end
   end
 end
@@ -196,6 +208,9 @@ variadic('HSET', key('poison'), bad, 2)
 variadic('HSET', key('runs'), records, 2)
 variadic('ZADD', key('leases'), leases, 2)
 variadic('HDEL', key('runs'), gone, 1)
+variadic('ZADD', key('staged'), later.staged, 2)
+variadic('ZADD', key('retries'), later.retries, 2)
+if #later.staged + #later.retries > 0 then signal_due(text(now + 1000)) end
 complete_write(done)
 run_ended_write(freed, now)
 for i = 1, #drains do

@@ -1,7 +1,7 @@
 -- Pays out the next occurrences of a catch-up range as runs; the range moves on in the same step. Of a job that was
 -- paused, rescheduled or deleted since, the rest is skipped on record.
 -- MOVES   none -> QUEUED, QUEUED -> QUEUED
--- KEYS    shard paces catchup jobs runs staged journal signals
+-- KEYS    shard paces catchup jobs runs staged journal signals repair
 -- ARGV    generation:text member:text score:text rest:text pace_ms:int most:int left:int items:[at:text]
 --         rest: the range that is left, '' when it is paid out. score: as the caller saw it. left: how many occurrences the range
 --         still has, for the record if they are skipped; 0 where nobody can count them. most: what the job may get in
@@ -22,6 +22,7 @@
 --include run_renew
 --include run_parse
 --include fetch_all
+--include coming_back
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'staged'}, {'runs', 'paces'})
@@ -35,6 +36,10 @@ local head = job and head_parse(redis.call('HGET', key('jobs', partition_of(job)
 -- A range outlasts a change of the schedule that was no edit of it: new zone data, a calendar, the window.
 local keeps = head and extras(head)[7] or ''
 local stands = head and (text(head.sv) == sv or (keeps ~= '' and tonumber(sv) >= tonumber(keeps)))
+if job and not head and coming_back() then
+  redis.call('ZADD', key('catchup'), text(now + a_pace_ms), a_member)
+  return {'paced', at}
+end
 if not head or head.state ~= 'a' or not stands then
   local reasons = {p = 'paused', d = 'deleted', i = text(head and head.sv or 0) == sv and 'invalid' or nil}
   local reason = reasons[head and head.state or 'd'] or 'withdrawn by an edit'

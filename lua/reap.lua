@@ -1,10 +1,11 @@
 -- Ends attempts whose lease ended without a word from their worker: the attempt counts, the run is retried or dies.
 -- A lease without a run is dropped.
 -- MOVES   RUNNING -> RETRYING, RUNNING -> DEAD, RUNNING -> CANCELLED
--- KEYS    shard open staged payloads holders runs leases retries jobs body due journal signals
+-- KEYS    shard open staged payloads holders runs leases retries jobs body due journal signals repair
 -- ARGV    generation:text after_ms:int items:[run:text fence:text outcome:text delay_ms:int]
---         outcome: T (retry after delay_ms) or D.
--- REPLY   ok now tags:[tag]... (ok, stale_fence, missing) | closed | reopened generation
+--         outcome: T (retry after delay_ms), D, or N: no definition was seen that tells; without one it dies.
+--         later: its definition is still being restored; its lease is a second longer.
+-- REPLY   ok now tags:[tag]... (ok, later, stale_fence, missing) | closed | reopened generation
 -- COST    2 calls a run; variadic otherwise
 -- FLAGS   allow-oom
 --include guard
@@ -14,6 +15,9 @@
 --include typed
 --include end_write
 --include end_attempt
+--include partition_of
+--include variadic
+--include coming_back
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'retries'}, {})
@@ -21,7 +25,11 @@ local now = now_ms()
 local at = text(now)
 local out = {events = {}, records = {}, retries = {}, ended = {}, gone = {}, last = {},
   freed = {}, payloads = {}}
-local tags = {}
+local tags, later = {}, {}
+local function defined(run)
+  local p = partition_of(run)
+  return p and redis.call('HEXISTS', key('jobs', p, 0), string.sub(run, 1, 15)) == 1
+end
 local holding = held(marker, now)
 for i = group_at, #ARGV, group_width do
   local run = ARGV[i]
@@ -32,11 +40,17 @@ for i = group_at, #ARGV, group_width do
     tags[#tags + 1] = 'missing'
     out.ended[#out.ended + 1] = run
   elseif r.fence ~= ARGV[i + 1] then tags[#tags + 1] = 'stale_fence'
+  elseif ARGV[i + 2] == 'N' and defined(run) then tags[#tags + 1] = 'stale_fence'
+  elseif ARGV[i + 2] == 'N' and coming_back() then
+    tags[#tags + 1] = 'later'
+    later[#later + 1] = text(now + 1000)
+    later[#later + 1] = run
   else
     tags[#tags + 1] = 'ok'
     local detail = 'the lease ended: worker ' .. r.worker .. ' was lost'
-    end_attempt(out, run, r, ARGV[i + 2], now, tonumber(ARGV[i + 3]), detail)
+    end_attempt(out, run, r, ARGV[i + 2] == 'T' and 'T' or 'D', now, tonumber(ARGV[i + 3]), detail)
   end
 end
 end_write(out, marker.generation, now)
+variadic('ZADD', key('leases'), later, 2)
 return {'ok', at, tags}

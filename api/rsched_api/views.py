@@ -156,7 +156,7 @@ def _run_view(run_id: str, *, record: RunRecord | None, ended_at: int | None, er
         started_at=_instant(started),
         finished_at=_instant(ended),
         duration_s=_duration_s(started, ended),
-        lateness_ms=started - record.due_at if record and started else None,
+        lateness_ms=record.lateness_ms if record else None,
         error=error or None,
     )
 

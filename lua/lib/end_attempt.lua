@@ -8,11 +8,15 @@ local function end_attempt(out, run, r, outcome, now, delay, detail)
   r.rev, r.state = r.rev + 1, outcome
   local e, s, t = out.events, out.records, out.retries
   out.ended[#out.ended + 1] = run
-  e[#e + 1] = 'r'
-  e[#e + 1] = run .. '\n' .. run_pack(r) .. '\n' .. text(now) .. '\n' .. detail
+  local at = text(now)
   if outcome == 'T' then
-    -- Journalled with the instant that the ended attempt was due, kept with that of the next one.
+    -- The record is due when the next attempt is; the event tells when the one that ended was.
+    at = at .. ',' .. r.due
     r.due = text(now + delay)
+  end
+  e[#e + 1] = 'r'
+  e[#e + 1] = run .. '\n' .. run_pack(r) .. '\n' .. at .. '\n' .. detail
+  if outcome == 'T' then
     s[#s + 1] = run
     s[#s + 1] = run_pack(r)
     t[#t + 1] = r.due

@@ -152,6 +152,11 @@ class RunRecord(NamedTuple):
     started_at: int
     flags: str
 
+    @property
+    def lateness_ms(self) -> int | None:
+        """From the instant the attempt was due to its start; None before it, also while a retry is waited for."""
+        return self.started_at - self.due_at if self.started_at >= self.due_at > 0 else None
+
     def pack(self) -> str:
         return f"1|{self.state.code}|" + "|".join(map(str, self[1:]))
 
@@ -169,12 +174,15 @@ def unpack_run(text: str) -> RunRecord:
 
 
 class RunEvent(NamedTuple):
-    """at: instant of the event (ms); detail: error or reason, "" where there is none."""
+    """at: instant of the event (ms); detail: error or reason, "" where there is none. was_due: when the attempt that ended was
+    due (ms), where the record is already that of the next one; 0 elsewhere.
+    """
 
     run: str
     record: RunRecord
     at: int
     detail: str
+    was_due: int = 0
 
 
 class JobEvent(NamedTuple):
@@ -264,7 +272,8 @@ def unpack_event(kind: bytes, payload: bytes) -> Event:
     """One (kind, payload) pair of a journal entry. ValueError or KeyError where it is none."""
     if kind == b"r":
         run, record, at, detail = payload.decode(errors="replace").split("\n", 3)
-        return RunEvent(run, unpack_run(record), int(at), detail)
+        at, _, was_due = at.partition(",")
+        return RunEvent(run, unpack_run(record), int(at), detail, int(was_due or 0))
     if kind == b"j":
         job, _, value = payload.partition(b"\n")
         return JobEvent(job.decode(), value)

@@ -74,7 +74,7 @@ class Batch:
             try:
                 # Nearly all events are runs' events: these come first and are kept short.
                 if type(event) is RunEvent:
-                    run, record, _, detail = event
+                    run, record, _, detail, _ = event
                     before = runs.get(run)
                     if before is None or (record.fence, record.rev) >= (before.record.fence, before.record.rev):
                         runs[run] = event
@@ -148,7 +148,7 @@ class Batch:
         """In the order of the key, for COPY."""
         rows = []
         for event in self.runs.values():
-            run, r, at, detail = event
+            run, r, at, detail, _ = event
             try:
                 if split_run_id(run) is None:
                     raise ValueError(f"no run id: {run[:80]!r}")
@@ -167,8 +167,8 @@ class Batch:
 
     def attempt_rows(self) -> list[Row]:
         return [
-            (day, run, attempt, r.fence, r.state.value, r.worker, r.due_at, r.started_at, at, detail)
-            for (day, run, attempt), (_, r, at, detail) in sorted(self.attempts.items(), key=lambda item: item[0])
+            (day, run, attempt, r.fence, r.state.value, r.worker, was_due or r.due_at, r.started_at, at, detail)
+            for (day, run, attempt), (_, r, at, detail, was_due) in sorted(self.attempts.items(), key=lambda item: item[0])
         ]
 
     def job_rows(self) -> list[Row]:

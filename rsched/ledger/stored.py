@@ -58,11 +58,6 @@ class StoredRun(NamedTuple):
         return split[1] if split else 0
 
     @property
-    def lateness_ms(self) -> int | None:
-        """From the instant the attempt was due to its start."""
-        return self.record.started_at - self.record.due_at if self.record.started_at else None
-
-    @property
     def duration_ms(self) -> int | None:
         return _duration(self.record.started_at, self.ended_at)
 

@@ -26,7 +26,9 @@ class Reaper:
             retry = job.definition.retry if job else None
             attempt = record.attempt if record else 0
             fence = record.fence if record else 0
-            if retry is None or attempt >= retry.max_attempts:
+            if retry is None:
+                items.append(ReapItem(run, fence, "N", 0))
+            elif attempt >= retry.max_attempts:
                 items.append(ReapItem(run, fence, "D", 0))
             else:
                 items.append(ReapItem(run, fence, "T", backoff_ms(retry, attempt, self._rng)))

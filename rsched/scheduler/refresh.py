@@ -140,13 +140,17 @@ class RefreshLoop:
         self.waits = False
 
     async def step(self) -> bool:
-        """waits: after it, some jobs have to settle what they missed first."""
+        """waits: after it, some jobs have to settle what they missed, or to come back, first."""
         self.waits = False
+        generation = await self._all_there()
+        if generation is None:
+            self.waits = True
+            return False
         own, stored = zones.tzdata_version(), await self._store.tzdata()
         if stored is None or stored < own:
             report = await self._refresher.refresh()
-            self.waits = report.late > 0
-            if not report.late:
+            self.waits = report.late > 0 or await self._all_there() != generation
+            if not self.waits:
                 await self._store.set_tzdata(own)
                 _tell(self._log, f"schedules go by tzdata {own} now", report, before=stored or "")
             return False
@@ -155,11 +159,19 @@ class RefreshLoop:
             self._log.warning("this process has tzdata %s, others have %s: upgrade it", own, stored)
         for team, name, version in await self._store.pending_refreshes():
             report = await self._refresher.refresh(team=team, calendar=name)
-            self.waits |= report.late > 0
-            if not report.late:
+            waits = report.late > 0 or await self._all_there() != generation
+            self.waits |= waits
+            if not waits:
                 await self._store.refreshed(team, name, version)
                 _tell(self._log, "a calendar changed", report, calendar=f"{team}/{name}")
         return False
+
+    async def _all_there(self) -> int | None:
+        """The generation in force; None while definitions are being restored: going through all jobs would miss some."""
+        marker, repair = await self._store.marker(), await self._store.repair()
+        if marker is None or (repair is not None and repair.phase != "done"):
+            return None
+        return marker.generation
 
 
 def _tell(log: logging.Logger, text: str, report: Report, **fields: object) -> None:

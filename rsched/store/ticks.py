@@ -98,7 +98,7 @@ class ExpiredRun(NamedTuple):
 
 
 class ReapItem(NamedTuple):
-    """outcome: T to retry after delay_ms, D for dead."""
+    """outcome: T to retry after delay_ms, D for dead, N where there was no definition to tell."""
 
     run: RunId
     fence: int
@@ -265,5 +265,5 @@ class TickVerbs(Base):
         return out, reply[2] == b"1"
 
     async def reap(self, items: Sequence[ReapItem], *, after_ms: int) -> list[str]:
-        """tags, one an item: ok, stale_fence, missing."""
+        """tags, one an item: ok, later (its definition is still being restored), stale_fence, missing."""
         return tags((await self._call("reap", items, after_ms=after_ms))[2])

@@ -18,6 +18,7 @@ from rsched.core.errors import Unavailable
 from rsched.core.ids import JobId
 from rsched.core.instants import format_utc
 from rsched.core.model import RetryPolicy, ScheduleSpec
+from rsched.ledger.positions import parse_position
 from rsched.runtime.clock import SystemClock
 
 APP = "tests.faults.app:worker"
@@ -114,17 +115,19 @@ class Run:
 
         await self.fleet.until(asked, what=what, within_s=within_s)
 
-    async def until_started(self, part: float) -> None:
+    async def until_started(self, part: float, *, within_s: float = 20) -> None:
         """Until the target has seen the start of this part of all runs."""
-        await self.until(lambda: self.count("start") >= part * self.total, f"{part:.0%} of all starts")
+        await self.until(
+            lambda: self.count("start") >= part * self.total, f"{part:.0%} of all starts", within_s=within_s
+        )
 
     async def until_recorded(self, *, within_s: float = 30) -> None:
-        """Until the ledger has all that is in the journal: what was put is acknowledged then."""
-        store = self.w.store
+        """Until the ledger has all that is in the journal now: what was put is acknowledged then."""
+        last = {s: parse_position(await self.w.store.stream_last(s)) for s in ("definitions", "journal")}
 
         async def recorded() -> bool:
-            for stream in ("definitions", "journal"):
-                if await position(self.w.database_url, stream) != await store.stream_last(stream):
+            for stream, mark in last.items():
+                if parse_position(await position(self.w.database_url, stream)) < mark:
                     return False
             return True
 

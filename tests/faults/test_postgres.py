@@ -85,7 +85,7 @@ def test_runs_go_on_while_postgres_is_away_and_are_recorded_once_it_is_back(away
             await run.until_recorded()
             await run.until_started(0.05)
             async with away(run):  # type: ignore[operator]
-                await run.until_started(0.95)
+                await run.until_started(0.95, within_s=seconds + 20)
                 said = run.fleet.log("recorder-1").count("waiting: Postgres")
             # Each loop says it once, however often it tries.
             assert 1 <= said <= 6, run.fleet.log("recorder-1")

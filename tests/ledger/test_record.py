@@ -4,16 +4,18 @@ import asyncio
 import itertools
 import random
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 import pytest
 
-from rsched.core.errors import Unavailable
+from rsched.core.errors import Misconfigured, Unavailable
 from rsched.core.ids import JobId
 from rsched.core.packed import Event, SkipEvent, WatermarkEvent, WorkerEvent
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
+from rsched.ledger.repair import FENCE_PER_MS, MAX_FENCE
 from rsched.runtime.clock import SystemClock
 from tests.ledger.events import T0, job, job_id, run
 
@@ -53,7 +55,7 @@ def test_events_of_a_run_make_one_row_in_any_order_of_arrival(database_url: str,
         found = await ledger.run(RUN)
         assert found is not None
         assert found.record == LIFE[-1].record
-        assert (found.ended_at, found.error, found.lateness_ms, found.duration_ms) == (T0 + 1000, None, 901, 99)
+        assert (found.ended_at, found.error, found.record.lateness_ms, found.duration_ms) == (T0 + 1000, None, 901, 99)
         assert [(a.attempt, a.state, a.error, a.worker) for a in found.attempts] == [
             (1, T, "boom", "w1"),
             (2, S, None, "w2"),
@@ -198,14 +200,69 @@ def test_skips_watermarks_and_workers_are_kept(database_url: str) -> None:
     ledger_test(database_url, body)
 
 
-def test_generations_and_fences_only_grow(database_url: str) -> None:
-    async def body(ledger: Ledger) -> None:
+class WallClock(SystemClock):
+    """Says what it is told; the rest is the machine's."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+
+    def wall_ms(self) -> int:
+        return self.now
+
+
+def opening_test(url: str, body: Callable[[Ledger, WallClock], Awaitable[None]], *, now: int = T0) -> None:
+    async def main() -> None:
+        clock = WallClock(now)
+        async with Ledger(url, pool_max=1, clock=clock) as ledger:
+            await body(ledger, clock)
+
+    asyncio.run(main())
+
+
+def test_generations_and_fences_only_grow_whatever_the_clock_says(database_url: str) -> None:
+    async def body(ledger: Ledger, clock: WallClock) -> None:
         step = 2**36
         assert await ledger.next_generation("s0", redis_fence=7) == (1, 7 + step)
         assert await ledger.next_generation("s0", redis_fence=0) == (2, 7 + 2 * step)
         assert await ledger.next_generation("s0", redis_fence=5 * step, above=9) == (10, 6 * step)
+        clock.now = T0
+        assert await ledger.next_generation("s0", redis_fence=0) == (T0, T0 * FENCE_PER_MS)
+        clock.now = T0 - 3_600_000
+        assert await ledger.next_generation("s0", redis_fence=0) == (T0 + 1, T0 * FENCE_PER_MS + step)
+        assert await ledger.next_generation("s0", redis_fence=0, above=T0 + 8) == (T0 + 9, T0 * FENCE_PER_MS + 2 * step)
 
-    ledger_test(database_url, body)
+    opening_test(database_url, body, now=0)
+
+
+def test_what_both_servers_have_forgotten_is_not_given_out_again(database_url: str) -> None:
+    async def body(ledger: Ledger, clock: WallClock) -> None:
+        first = await ledger.next_generation("s0", redis_fence=0)
+        clock.now += 1000
+        forgotten = await ledger.next_generation("s0", redis_fence=first[1])
+        started = 1_000_000  # attempts, until the loss
+        with psycopg.connect(database_url, autocommit=True) as c:
+            c.execute("UPDATE shards SET generation = %s, fence = %s", first)
+        clock.now += 40_000_000
+        again = await ledger.next_generation("s0", redis_fence=0)
+        assert again[0] > forgotten[0]
+        assert again[1] > forgotten[1] + started
+
+    opening_test(database_url, body)
+
+
+def test_fences_stay_where_scripts_count_exactly_and_end_with_a_word(database_url: str) -> None:
+    async def body(ledger: Ledger, clock: WallClock) -> None:
+        await ledger.next_generation("s0", redis_fence=0)
+        before = await ledger.next_generation("s0", redis_fence=0)
+        assert before[1] + 2**36 <= MAX_FENCE
+        clock.now = int(datetime(2109, 6, 1, tzinfo=UTC).timestamp()) * 1000
+        with pytest.raises(Misconfigured, match="clock"):
+            await ledger.next_generation("s0", redis_fence=0)
+        clock.now = int(datetime(2109, 1, 1, tzinfo=UTC).timestamp()) * 1000
+        _, fence = await ledger.next_generation("s0", redis_fence=0)
+        assert before[1] < fence < MAX_FENCE
+
+    opening_test(database_url, body)
 
 
 def test_one_recorder_holds_a_shard(database_url: str) -> None:

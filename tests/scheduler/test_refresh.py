@@ -16,8 +16,9 @@ from rsched.core.model import Definition, ScheduleSpec
 from rsched.core.packed import JobRecord, RunEvent, SkipEvent, unpack_job
 from rsched.core.schedule import load
 from rsched.core.states import JobState, RunState
-from rsched.scheduler.refresh import Refresher, RefreshLoop
+from rsched.scheduler.refresh import Refresher, RefreshLoop, Report
 from rsched.store.jobs import PutItem
+from rsched.store.recovery import Repair
 from tests.store.world import World
 
 pytestmark = pytest.mark.anyio
@@ -203,3 +204,40 @@ async def test_newer_data_is_used_at_once_and_older_data_never(world: World, cap
     await loop.step()
     assert (await present(world, job)).head.arg != OLD
     assert await world.store.tzdata() == zones.tzdata_version()
+
+
+async def test_jobs_that_are_not_back_yet_are_refreshed_once_they_are(world: World) -> None:
+    now = await world.store.time()
+    put = await stored(world, "a", BERLIN, arg=OLD, due=now + HOUR_MS)
+    values = world.keys.jobs(partition_of(put.job))
+    value = await world.client.hget(values, put.job)
+    await world.client.hdel(values, put.job)
+    await world.store.set_repair(Repair("jobs", 1, 0, 1, 0, now))
+    loop = RefreshLoop(world.store, log=LOG)
+    await loop.step()
+    assert (loop.waits, await world.store.tzdata()) == (True, None)
+    await world.client.hset(values, put.job, value)
+    await world.store.set_repair(Repair("done", 1, 1, 1, 0, now))
+    await loop.step()
+    assert (loop.waits, await world.store.tzdata()) == (False, zones.tzdata_version())
+    assert (await present(world, put)).head.arg != OLD
+
+
+@pytest.mark.parametrize("opened_anew", [True, False])
+async def test_a_look_at_all_jobs_counts_only_where_none_went_missing_meanwhile(
+    world: World, opened_anew: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = RefreshLoop(world.store, log=LOG)
+    refresh = Refresher.refresh
+
+    async def lost_meanwhile(self: Refresher, **which: str | None) -> Report:
+        report = await refresh(self, **which)
+        if opened_anew:
+            await world.open(2)
+        else:
+            await world.store.set_repair(Repair("jobs", 1, 0, 1, 0, 0))
+        return report
+
+    monkeypatch.setattr(Refresher, "refresh", lost_meanwhile)
+    await loop.step()
+    assert (loop.waits, await world.store.tzdata()) == (True, None)
