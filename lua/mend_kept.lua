@@ -32,7 +32,10 @@ for i = 1, #page[2], width do
   elseif a_set == 'workers' then
     local seen, lease = string.match(value, '^(%d+)|.-(%d*)$')
     drops = not holding and (not seen or tonumber(seen) < now - math.max(a_silent_ms, 2 * (tonumber(lease) or 0)))
-  elseif not holding then drops = redis.call('HEXISTS', key('workers'), entry) == 0 end
+  elseif not holding then
+    -- '' stands for workers that nobody knew, until the next opening.
+    drops = entry ~= '' and redis.call('HEXISTS', key('workers'), entry) == 0
+  end
   if drops then
     found[#found + 1] = kinds[a_set]
     found[#found + 1] = entry

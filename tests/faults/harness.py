@@ -20,6 +20,8 @@ from rsched.core.instants import format_utc
 from rsched.core.model import RetryPolicy, ScheduleSpec
 from rsched.ledger.positions import parse_position
 from rsched.runtime.clock import SystemClock
+from rsched.store.jobs import PutItem
+from tests.faults.agreement import disagreements
 
 APP = "tests.faults.app:worker"
 # 5,000 for a full run; what is default here keeps each test under half a minute.
@@ -44,11 +46,12 @@ RETRY = RetryPolicy(max_attempts=10, base="100ms", cap="200ms")
 
 
 class Run:
-    """One fault run. `owed`: the occurrences of each job that was put."""
+    """One fault run. `owed`: the occurrences of each job that was put. `acknowledged`: the value that each was put with."""
 
     def __init__(self, w: World, seen: Path) -> None:
         self.w, self.fleet, self.seen = w, w.fleet, seen
         self.owed: dict[str, list[int]] = {}
+        self.acknowledged: dict[JobId, bytes] = {}
 
     async def put_spread(
         self, count: int, *, function: str = "brief", spread_ms: int = SPREAD_MS, lead_ms: int = LEAD_MS
@@ -66,7 +69,7 @@ class Run:
             )
             for i in range(count)
         ]
-        await put_all(self.w.store, [put for put, _ in made])
+        await self._put([put for put, _ in made])
         self._owe([o for _, o in made])
 
     async def put_every(self, count: int, *, every_s: int, until_ms: int) -> None:
@@ -75,8 +78,12 @@ class Run:
         for i in range(count):
             spec = ScheduleSpec(every=every_s)
             put, first = item(f"every-{i}", spec, function="brief", now=now, retry=RETRY)
-            await put_all(self.w.store, [put])
+            await self._put([put])
             self.owed[first.job] = list(range(first.due, until_ms + 1, every_s * 1000))
+
+    async def _put(self, items: Sequence[PutItem]) -> None:
+        await put_all(self.w.store, items)
+        self.acknowledged.update((put.job, put.value) for put in items)
 
     def _owe(self, owed: Sequence[Owed]) -> None:
         for o in owed:
@@ -175,12 +182,14 @@ class Run:
         return await read_recorded(self.w.database_url)
 
     async def verdict(self) -> Verdict:
-        """The checker's; asserts that there is no breach and that all succeeded."""
+        """The checker's; asserts that there is no breach, that all ended, and that all that was acknowledged is there."""
         rows = await self.recorded()
         skips = await read_skips(self.w.database_url)
         found = check(read_seen(self.seen), rows, owed=self.owed, skips=skips)
         assert not found.breaches, str(found)
         assert {r.state for r in rows} <= FINAL
+        wrong = await disagreements(self.w, self.acknowledged)
+        assert not wrong, "\n".join(wrong[:20])
         return found
 
     async def longest_lateness_ms(self) -> int:
