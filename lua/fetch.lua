@@ -236,7 +236,12 @@ for i = 1, #clocks do
   redis.call('ZREMRANGEBYSCORE', virtual, '-inf', clocks[i][2])
   redis.call('ZADD', virtual, clocks[i][2], '')
 end
-for queue, count in pairs(starts) do redis.call('HINCRBY', key('starts'), queue, count) end
+for queue, count in pairs(starts) do
+  -- What is no number begins anew: nothing may fail any more.
+  if type(redis.pcall('HINCRBY', key('starts'), queue, count)) == 'table' then
+    redis.call('HSET', key('starts'), queue, count)
+  end
+end
 redis.call('HSET', key('workers'), a_worker, at .. '|' .. table.concat(names, ',') .. '|' .. text(a_lease_ms))
 redis.call('HSET', key('requests'), a_worker, a_request .. (#given > 0 and ' ' or '') .. table.concat(given, ' '))
 local more = (#picks > 0 and left == 0) or #picks > #given or swept

@@ -14,6 +14,8 @@ Status = Literal["ok", "warn", "fail"]
 OLDEST_REDIS = (7, 0)
 # Further apart, and logs and displays mislead; due-ness goes by Redis' clock alone, so no run is wrong.
 CLOCK_OFFSET_MS = 500
+# Half of the lease that workers have by default: a primary that is cut off for longer may have renewed what its successor reaps.
+MAX_LAG_S = 30
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +107,14 @@ def _replicas(facts: Mapping[str, Any]) -> Check:
     )
     if not told.isdigit():
         return Check(name="redis replicas", status="warn", message=f"{count}, min-replicas-to-write unknown", mend=mend)
-    return _check("redis replicas", int(told) > 0, f"{count}, min-replicas-to-write {told}", mend)
+    if int(told) == 0:
+        return Check(name="redis replicas", status="fail", message=f"{count}, min-replicas-to-write 0", mend=mend)
+    lag = str(facts.get("config:min-replicas-max-lag", ""))
+    found = f"{count}, min-replicas-to-write {told}, min-replicas-max-lag {lag or 'unknown'}"
+    if not lag.isdigit():
+        return Check(name="redis replicas", status="warn", message=found, mend=mend)
+    # 0 switches the limit off altogether.
+    return _check("redis replicas", 0 < int(lag) < MAX_LAG_S, found, mend)
 
 
 def clock_check(offset_ms: int) -> Check:
@@ -120,9 +129,22 @@ def schema_check(found: int, *, known: int) -> Check:
     return _check("postgres schema", found == known, f"version {found}, this release has {known}", mend)
 
 
-def away(name: str, detail: str, *, variable: str) -> Check:
-    """A server that does not answer."""
-    return Check(name=name, status="fail", message=detail, mend=f"start it, or correct {variable}")
+def durability_checks(facts: Mapping[str, str]) -> list[Check]:
+    """facts: settings of Postgres as our sessions have them."""
+    commit, fsync = facts.get("synchronous_commit", ""), facts.get("fsync", "")
+    return [
+        _check(
+            "postgres synchronous_commit", commit != "off", commit,
+            "what was acknowledged could be lost: set `synchronous_commit` to `on`, at least `local`, for server, database, role",
+        ),
+        _check("postgres fsync", fsync != "off", fsync, "a crash of the machine could lose the whole database: set `fsync on`"),
+    ]  # fmt: skip
+
+
+def away(name: str, detail: str, *, variable: str, refuses: bool = False) -> Check:
+    """A server that does not answer, or that answers and refuses: its message says the mend then."""
+    mend = "mend what it says above" if refuses else f"start it, or correct {variable}"
+    return Check(name=name, status="fail", message=detail, mend=mend)
 
 
 def refuse_broken(checks: Sequence[Check]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import anyio
 
-from rsched.cli.checks import Check, away, clock_check, redis_checks, schema_check
-from rsched.core.errors import Misconfigured, Unavailable
+from rsched.cli.checks import Check, away, clock_check, durability_checks, redis_checks, schema_check
+from rsched.core.errors import Misconfigured, NeedsMending, Unavailable
 from rsched.core.settings import Settings, mask
+from rsched.ledger.facts import durability_facts
 from rsched.ledger.migrate import database_version, schema_version
 from rsched.runtime.clock import Clock
 from rsched.store.store import Store, shard_tags
@@ -36,9 +37,10 @@ async def ask_postgres(settings: Settings) -> list[Check]:
     try:
         with anyio.fail_after(_PATIENCE_S):
             found = await database_version(settings.database_url)
+            facts = await durability_facts(settings.database_url)
     except TimeoutError:
         raise Unavailable("Postgres does not answer in time") from None
-    return [schema_check(found, known=schema_version())]
+    return [schema_check(found, known=schema_version()), *durability_checks(facts)]
 
 
 async def ask_both(settings: Settings, *, clock: Clock) -> list[Check]:
@@ -49,11 +51,15 @@ async def ask_both(settings: Settings, *, clock: Clock) -> list[Check]:
         found = await ask_redis(settings, clock=clock)
         checks += [Check(name="redis", status="ok", message=address), *found]
     except Unavailable as error:
-        checks.append(away("redis", f"{address}: {error}", variable="RSCHED_REDIS_URL"))
+        checks.append(_away("redis", address, error, variable="RSCHED_REDIS_URL"))
     address = mask(settings.database_url)
     try:
         found = await ask_postgres(settings)
         checks += [Check(name="postgres", status="ok", message=address), *found]
     except Unavailable as error:
-        checks.append(away("postgres", f"{address}: {error}", variable="RSCHED_DATABASE_URL"))
+        checks.append(_away("postgres", address, error, variable="RSCHED_DATABASE_URL"))
     return checks
+
+
+def _away(name: str, address: str, error: Unavailable, *, variable: str) -> Check:
+    return away(name, f"{address}: {error}", variable=variable, refuses=isinstance(error, NeedsMending))

@@ -74,6 +74,10 @@ class ShardClosed(Unavailable):
     code = "shard_closed"
 
 
+class NeedsMending(Unavailable):
+    """A server is there and refuses until people have mended something; the text says what."""
+
+
 class DurabilityUnknown(Unavailable):
     """The change is in Redis, its record was not seen in Postgres before the deadline. `job_id` or `run_id` names it."""
 

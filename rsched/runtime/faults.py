@@ -31,12 +31,18 @@ OPENING = (
     "opening.after_restage",
     "opening.in_runs",
     "opening.after_runs",
+    "opening.in_dues",
     "opening.in_jobs",
     "opening.before_open",
     "opening.after_open",
     "opening.in_later_jobs",
 )
-HOUSEKEEPING = ("housekeeping.before_forget", "housekeeping.before_mark", "housekeeping.after_mark")
+HOUSEKEEPING = (
+    "housekeeping.before_listing",
+    "housekeeping.before_forget",
+    "housekeeping.before_mark",
+    "housekeeping.after_mark",
+)
 RETENTION = (
     "retention.after_leave",
     "retention.in_export",

@@ -149,7 +149,7 @@ REQUEST_SECONDS = _histogram(
 )
 
 METRICS = tuple(d for d in list(globals().values()) if isinstance(d, Declared))
-ALERT_KINDS = ("job_invalid", "poison_event", "journal_gap", "writes_lost")
+ALERT_KINDS = ("job_invalid", "poison_event", "journal_gap", "writes_lost", "clock_step")
 
 
 class Metrics(Collector):

@@ -45,7 +45,8 @@ class MetricsServer:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._server: asyncio.Server | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
+        # In the order in which they came, so that one too many closes the oldest: idle ones must not keep a scrape out.
+        self._writers: dict[asyncio.StreamWriter, None] = {}
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
@@ -69,9 +70,10 @@ class MetricsServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._writers) >= _READERS:
-            writer.transport.abort()
-            return
-        self._writers.add(writer)
+            oldest = next(iter(self._writers))
+            del self._writers[oldest]
+            oldest.transport.abort()
+        self._writers[writer] = None
         try:
             # A reader that is slow, gone or talks nonsense is dropped: it must not keep the process busy.
             with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -82,7 +84,7 @@ class MetricsServer:
                     writer.close()
                     await writer.wait_closed()
         finally:
-            self._writers.discard(writer)
+            self._writers.pop(writer, None)
             writer.transport.abort()
 
     def _answer(self, head: bytes) -> bytes:

@@ -62,6 +62,9 @@ class Claimer:
             self._claimed()
         if reply.needs:
             await self._fill(reply.needs)
+        if reply.late and self._store.unsure_of_time:
+            # They stay due: what a clock that stepped makes too late may be on time once it is set right.
+            return bool(reply.total or reply.needs)
         if reply.late:
             await self._settle([job for job, _ in reply.late], dict(reply.late), now=reply.now)
         return bool(reply.more or reply.total or reply.needs or reply.late)

@@ -25,7 +25,8 @@ class Resumer:
     async def step(self) -> bool:
         """Resumes the jobs whose pause has ended, up to a page; more: it was full and some were resumed."""
         jobs = await self._store.ended_pauses(limit=_PAGE)
-        if not jobs:
+        # What was missed is judged late at the end of a pause, and a clock that stepped may end it too soon.
+        if not jobs or self._store.unsure_of_time:
             return False
         found = await self._schedules.of_all(jobs, state=JobState.PAUSED)
         resumed = 0

@@ -7,71 +7,22 @@ from typing import Any
 
 import redis.asyncio as aioredis
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import (
-    NoScriptError,
-    OutOfMemoryError,
-    RedisError,
-    ResponseError,
-)
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from rsched.core.errors import ShardClosed, Unavailable
+from rsched.core.errors import ShardClosed
 from rsched.runtime.clock import Clock
-from rsched.runtime.metrics import Metrics
+from rsched.runtime.log import get_logger
+from rsched.runtime.metrics import ALERTS, Metrics
+from rsched.store.failures import passes, translate
 from rsched.store.keys import Keys
-from rsched.store.scripts import Value, load
+from rsched.store.redis_clock import UNSURE_MS, RedisClock
+from rsched.store.scripts import Script, Value, load
 
 Reply = list[Any]
 # Verbs that wait for their shard's opening, or bring it about, are not told by a changed generation.
 _FRESH = "0"
-
-
-# First words of the replies of a server that is there and does not serve now; other errors of commands are bugs of ours.
-_PASSING = frozenset({
-    "ASK", "BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "MOVED", "NOREPLICAS", "READONLY", "TRYAGAIN",
-    "UNBLOCKED", "UNKILLABLE",
-})  # fmt: skip
-
-
-def passes(error: ResponseError) -> bool:
-    """Whether the same command may succeed later."""
-    return _code(error) in _PASSING or isinstance(error, OutOfMemoryError)
-
-
-def _code(error: RedisError) -> str:
-    # The client takes the word off where it has a class for it.
-    return getattr(error, "status_code", None) or str(error).partition(" ")[0]
-
-
-def translate(error: RedisError) -> Unavailable:
-    """What a client error means to callers: all of these pass."""
-    if isinstance(error, OutOfMemoryError):
-        return Unavailable(f"Redis is out of memory: {error}; raise maxmemory")
-    if _code(error) in _PASSING:
-        return Unavailable(f"Redis does not serve now ({_code(error)}): {error}")
-    return Unavailable(f"Redis is away: {error}")
-
-
-class RedisClock:
-    """An estimate of Redis' clock between replies: the last one seen, and what passed since on the boot clock."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._redis_ms = 0
-        self._boot_ms = 0
-
-    def saw(self, redis_ms: int) -> None:
-        """A reply made at redis_ms has just arrived; it is at least as late now."""
-        if redis_ms >= self.now_ms():
-            self._redis_ms, self._boot_ms = redis_ms, self._clock.boot_ms()
-        elif self.now_ms() - redis_ms > 50:
-            # The server's clock was stepped back, or the estimate ran ahead: follow the server.
-            self._redis_ms, self._boot_ms = redis_ms, self._clock.boot_ms()
-
-    def now_ms(self) -> int:
-        if self._redis_ms == 0:
-            return self._clock.wall_ms()
-        return self._redis_ms + self._clock.boot_ms() - self._boot_ms
+_log = get_logger("rsched.store")
 
 
 class Base:
@@ -92,12 +43,32 @@ class Base:
 
     async def time(self) -> int:
         """Redis' clock, asked for. Unavailable."""
+        sent_at = self.clock.boot_ms()
         seconds, micros = await self._redis(self.client.time())
         now = int(seconds) * 1000 + int(micros) // 1000
-        self._redis_clock.saw(now)
+        self._saw(now, sent_at=sent_at)
         return now
 
-    async def _redis(self, command: Any) -> Any:
+    @property
+    def unsure_of_time(self) -> bool:
+        """Whether Redis' clock has stepped within the last lease, as replies so far show: no attempt is reaped and no
+        occurrence judged too late until the workers have renewed by the new time.
+        """
+        return self._redis_clock.unsure
+
+    def _saw(self, redis_ms: int, *, sent_at: int) -> None:
+        step = self._redis_clock.saw(redis_ms, sent_at=sent_at)
+        if not step:
+            return
+        _log.error(
+            "Redis' clock has stepped by about %d ms against this process' own: nothing is reaped or judged too late for %d s",
+            step, UNSURE_MS // 1000, extra={"fields": {"shard": self.keys.shard}},
+        )  # fmt: skip
+        if self.metrics.kind in ALERTS.of:
+            self.metrics.alert("clock_step")
+
+    async def _redis(self, command: Any, script: Script | None = None) -> Any:
+        """The reply. Unavailable for what passes, by itself or once people have mended it; a bug of ours is raised as it is."""
         try:
             return await command
         except (RedisConnectionError, RedisTimeoutError, OSError) as error:
@@ -105,7 +76,7 @@ class Base:
         except ResponseError as error:
             if not passes(error):
                 raise
-            raise translate(error) from error
+            raise translate(error, script=script, marker=self.keys.marker) from error
         except RuntimeError as error:
             # uvloop's word for a connection that the server closed between our connecting and our writing.
             if "handler is closed" not in str(error):
@@ -116,9 +87,9 @@ class Base:
         script = load(verb, shebang=self._shebang)
         sent = self.clock.perf_s()
         try:
-            reply = await self._redis(self.client.evalsha(script.sha, 1, self.keys.marker, *argv))
+            reply = await self._redis(self.client.evalsha(script.sha, 1, self.keys.marker, *argv), script)
         except NoScriptError:
-            reply = await self._redis(self.client.eval(script.source, 1, self.keys.marker, *argv))
+            reply = await self._redis(self.client.eval(script.source, 1, self.keys.marker, *argv), script)
         self.metrics.script(verb, self.clock.perf_s() - sent)
         return list(reply)
 
@@ -133,6 +104,7 @@ class Base:
             # Before the call: an opening that comes between then shows as a changed generation.
             await self._learn_generation()
         while True:
+            sent_at = self.clock.boot_ms()
             reply = await self._run(verb, script.argv({"generation": self.generation, **scalars}, items))
             tag = reply[0] = reply[0].decode()
             if tag == "closed":
@@ -143,7 +115,7 @@ class Base:
                     await self.on_reopened()
                 continue
             reply[1] = int(reply[1])
-            self._redis_clock.saw(reply[1])
+            self._saw(reply[1], sent_at=sent_at)
             return reply
 
     async def _learn_generation(self) -> None:

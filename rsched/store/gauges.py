@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisError
 
 from rsched.core.ids import PARTITIONS
 from rsched.core.packed import unpack_run
-from rsched.store.base import translate
+from rsched.store.failures import translate
 from rsched.store.store import Store
 
 MAX_QUEUES = 40
@@ -101,7 +101,8 @@ class GaugeReader:
         fixed, found = found[:19], found[19:]
         for reply in (*fixed[:16], *fixed[18:]):
             if isinstance(reply, Exception):
-                raise translate(reply if isinstance(reply, RedisError) else RedisError(str(reply)))
+                known = reply if isinstance(reply, RedisError) else RedisError(str(reply))
+                raise translate(known, marker=k.marker)
         (time, marker, info, staged, retries, leases, catchup, head, payout, poison, runs, schedulers, workers, owners,
          holders, repair, definitions, journal, sample) = fixed  # fmt: skip
         now = int(time[0]) * 1000 + int(time[1]) // 1000
@@ -197,8 +198,8 @@ class GaugeReader:
 
 
 def _last(info: Any) -> str:
-    if isinstance(info, ResponseError):
-        return "0-0"  # no such key: nothing was added yet
+    if isinstance(info, RedisError) and "no such key" in str(info):
+        return "0-0"  # nothing was added yet
     if isinstance(info, Exception):
         raise translate(info if isinstance(info, RedisError) else RedisError(str(info)))
     return str(info["last-generated-id"].decode())

@@ -9,10 +9,9 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from redis.exceptions import ResponseError
-
 from rsched.core.ids import JobId, RunId, partition_of
 from rsched.store.base import Base, tags
+from rsched.store.failures import DamagedKey
 
 Found = tuple[str, str]
 EntrySet = Literal["staged", "retries", "leases", "catchup", "heads"]
@@ -215,7 +214,7 @@ class MendVerbs(Base):
         """How far the recorder's own passes are."""
         try:
             found: Any = await self._redis(self.client.hgetall(self.keys.reconcile))
-        except ResponseError:
+        except DamagedKey:
             return ReconcileProgress()
         f = {k.decode(): v.decode() for k, v in found.items()}
         return ReconcileProgress(

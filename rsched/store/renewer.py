@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import redis
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, RedisError
 from redis.retry import Retry
 
-from rsched.core.errors import ShardClosed, Unavailable
+from rsched.core.errors import ShardClosed
 from rsched.core.ids import RunId, WorkerId
+from rsched.store.failures import translate
 from rsched.store.keys import Keys
 from rsched.store.scripts import load
 from rsched.store.work import RenewReply
@@ -33,7 +35,8 @@ class SyncRenewer:
             except NoScriptError:
                 reply = self._client.eval(script.source, 1, self._keys.marker, *argv)
         except (RedisError, OSError) as error:
-            raise Unavailable(f"Redis is away: {error}") from error
+            known = error if isinstance(error, RedisError) else RedisConnectionError(str(error))
+            raise translate(known, script=script, marker=self._keys.marker) from error
         if reply[0] == b"closed":
             raise ShardClosed(f"shard {self._keys.shard} is not open on this server")
         return RenewReply(int(reply[1]), int(reply[2]), [t.decode() for t in reply[3]])

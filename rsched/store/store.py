@@ -8,10 +8,10 @@ from typing import Any
 import redis.asyncio as aioredis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from rsched.runtime.clock import Clock
-from rsched.store.base import translate
+from rsched.store.failures import translate
 from rsched.store.forecast import ForecastVerbs
 from rsched.store.jobs import JobVerbs
 from rsched.store.keys import Keys
@@ -22,6 +22,9 @@ from rsched.store.ticks import TickVerbs
 from rsched.store.work import WorkVerbs
 
 SOCKET_TIMEOUT_S = 10.0
+_FACTS = (
+    "maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "min-replicas-to-write", "min-replicas-max-lag",
+)  # fmt: skip
 
 
 def shard_tags(shards: int) -> list[str]:
@@ -29,9 +32,20 @@ def shard_tags(shards: int) -> list[str]:
     return [f"s{i}" for i in range(shards)]
 
 
+class _Client(aioredis.Redis):
+    """Notes on an error which command it was and on which keys; servers don't say."""
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        try:
+            return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+        except ResponseError as error:
+            error.add_note(" ".join(str(a) for a in args if a is args[0] or (isinstance(a, str) and ":{" in a)))
+            raise
+
+
 def connect(url: str) -> aioredis.Redis:
     """A client for redis://, rediss:// and unix:// URLs. Never retries by itself: a verb's caller decides about that."""
-    client = aioredis.Redis.from_url(
+    client = _Client.from_url(
         url,
         protocol=2,
         decode_responses=False,
@@ -78,11 +92,14 @@ class Store(JobVerbs, TickVerbs, WorkVerbs, RecoveryVerbs, ForecastVerbs, MendVe
     async def server_facts(self) -> dict[str, Any]:
         """INFO, and those CONFIG values that promises rest on ("config:<name>", "" where the server won't tell)."""
         facts: dict[str, Any] = dict(await self._redis(self.client.info()))
-        for name in ("maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "min-replicas-to-write"):
-            try:
-                found = await self._redis(self.client.config_get(name))
-            except RedisError:
-                found = {}
+        for name in _FACTS:
+            found = await self._redis(self._config(name))
             values = [v.decode() if isinstance(v, bytes) else str(v) for v in found.values()]
             facts[f"config:{name}"] = values[0] if values else ""
         return facts
+
+    async def _config(self, name: str) -> dict[Any, Any]:
+        try:
+            return dict(await self.client.config_get(name))
+        except ResponseError:
+            return {}  # managed servers forbid it, or have another name for it

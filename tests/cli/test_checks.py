@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import psycopg
 import pytest
 
-from rsched.cli.checks import Check, clock_check, redis_checks, refuse_broken, schema_check
+from rsched.cli.checks import Check, clock_check, durability_checks, redis_checks, refuse_broken, schema_check
 from rsched.core.errors import Misconfigured
+from rsched.ledger.databases import database_of
+from rsched.ledger.facts import durability_facts
 
 GOOD: dict[str, Any] = {
     "redis_version": "7.0.15",
@@ -40,6 +44,16 @@ def test_a_well_set_server_passes_every_check() -> None:
         ({"config:maxmemory": "0"}, "redis maxmemory", "maxmemory"),
         ({"config:appendonly": "no"}, "redis appendonly", "appendonly yes"),
         ({"connected_slaves": 1}, "redis replicas", "min-replicas-to-write 1"),
+        (
+            {"connected_slaves": 1, "config:min-replicas-to-write": "1", "config:min-replicas-max-lag": "30"},
+            "redis replicas",
+            "min-replicas-max-lag 10",
+        ),
+        (
+            {"connected_slaves": 1, "config:min-replicas-to-write": "1", "config:min-replicas-max-lag": "0"},
+            "redis replicas",
+            "min-replicas-max-lag 10",
+        ),
     ],
 )
 def test_what_breaks_a_promise_fails_with_its_mend(changes: dict[str, Any], name: str, mend: str) -> None:
@@ -48,6 +62,28 @@ def test_what_breaks_a_promise_fails_with_its_mend(changes: dict[str, Any], name
     assert mend in check.mend
     with pytest.raises(Misconfigured, match="refusing to start"):
         refuse_broken(list(found(**changes).values()))
+
+
+def test_a_replica_that_guards_its_primary_passes() -> None:
+    guarded = {"connected_slaves": 1, "config:min-replicas-to-write": "1"}
+    assert found(**guarded, **{"config:min-replicas-max-lag": "10"})["redis replicas"].status == "ok"
+    assert found(**guarded)["redis replicas"].status == "warn"
+
+
+def test_a_postgres_that_may_forget_what_it_committed_is_refused(database_url: str) -> None:
+    def status() -> dict[str, str]:
+        facts = asyncio.run(durability_facts(database_url))
+        return {c.name.removeprefix("postgres "): c.status for c in durability_checks(facts)}
+
+    assert status() == {"synchronous_commit": "ok", "fsync": "ok"}
+    name = database_of(database_url)
+    with psycopg.connect(database_url, autocommit=True) as c:
+        c.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+        assert status() == {"synchronous_commit": "fail", "fsync": "ok"}
+        c.execute(f"ALTER DATABASE {name} SET synchronous_commit = local")
+        assert status() == {"synchronous_commit": "ok", "fsync": "ok"}
+    with pytest.raises(Misconfigured, match="refusing to start: postgres fsync"):
+        refuse_broken(durability_checks({"synchronous_commit": "on", "fsync": "off"}))
 
 
 def test_a_managed_server_without_config_is_judged_by_info() -> None:

@@ -57,7 +57,9 @@ def test_a_restoration_is_shown_and_not_disturbed(
 ) -> None:
     async def body(s: Shard) -> None:
         await s.redis.zadd(s.keys.leases, {"j_0000000000000:1": 1})
-        await s.store.set_repair(Repair("jobs", 1, 250, 1000, 3, await s.store.time()))
+        marker = await s.store.marker()
+        assert marker is not None
+        await s.store.set_repair(Repair("jobs", marker.generation, 250, 1000, 3, await s.store.time()))
 
     on_shard(body)
     result = reconcile()

@@ -158,7 +158,7 @@ def test_each_process_tells_what_it_did(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert 0 < recorder.total("rsched_record_transactions_total") <= recorder.total("rsched_recorded_events_total")
         one = {"shard": "s0"}
         assert recorder.get("rsched_shard_closed", **one) == 0
-        assert recorder.get("rsched_shard_generation", **one) == 1
+        assert (recorder.get("rsched_shard_generation", **one) or 0) > 0
         assert recorder.get("rsched_workers_live", **one) == 1
         assert recorder.get("rsched_partitions_owned", **one) == 1024
         assert recorder.get("rsched_redis_up", **one) == recorder.get("rsched_postgres_up") == 1
@@ -194,9 +194,12 @@ def test_what_waits_for_a_worker_shows_as_depth_and_a_loss_as_an_alert() -> None
         assert found.get("rsched_workers_live", shard="s0") == 0
         assert found.get("rsched_open_runs", shard="s0") == 9
         assert found.get("rsched_alerts_total", kind="writes_lost") == 0
+        before = found.get("rsched_shard_generation", shard="s0") or 0
         await d.w.store.client.flushall()
         lost = await d.until(
-            "recorder", lambda s: s.get("rsched_shard_generation", shard="s0") == 2, what="the next generation"
+            "recorder",
+            lambda s: (s.get("rsched_shard_generation", shard="s0") or 0) > before,
+            what="the next generation",
         )
         assert lost.get("rsched_alerts_total", kind="writes_lost") == 1
         assert lost.get("rsched_shard_closed", shard="s0") == 0

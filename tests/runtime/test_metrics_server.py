@@ -63,6 +63,30 @@ def test_readers_that_talk_nonsense_or_hang_keep_nobody_else_out() -> None:
     serving(body)
 
 
+def test_a_scrape_is_answered_however_many_readers_sit_idle() -> None:
+    async def body(server: MetricsServer) -> None:
+        idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(30)]
+        assert " 200 " in await ask(server.port, "GET /metrics HTTP/1.1\r\n\r\n")
+        # The oldest made room, the newest are still served.
+        assert await idle[0][0].read() == b""
+        reader, writer = idle[-1]
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert b" 200 " in await reader.read()
+        for _, writer in idle:
+            writer.close()
+
+    serving(body)
+
+
+def test_a_reader_that_sits_idle_is_closed_within_seconds() -> None:
+    async def body(server: MetricsServer) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        assert await reader.read() == b""
+        writer.close()
+
+    serving(body)
+
+
 def test_a_taken_port_is_refused_with_the_variable_to_change() -> None:
     async def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:

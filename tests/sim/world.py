@@ -29,16 +29,17 @@ _W = WorkerId("w")
 
 
 class SimClock:
-    """Stands still until it is set."""
+    """Stands still until it is set. stepped: how far the wall clock has stepped against the boot clock."""
 
     def __init__(self, ms: int) -> None:
         self.ms = ms
+        self.stepped = 0
 
     def wall_ms(self) -> int:
         return self.ms
 
     def boot_ms(self) -> int:
-        return self.ms
+        return self.ms - self.stepped
 
     def perf_s(self) -> float:
         return self.ms / 1000
@@ -61,7 +62,7 @@ def _load(verb: str, *, shebang: bool = True) -> scripts.Script:
 class SimStore(Store):
     async def time(self) -> int:
         now = self.clock.wall_ms()
-        self._redis_clock.saw(now)
+        self._saw(now, sent_at=self.clock.boot_ms())
         return now
 
 
@@ -98,6 +99,11 @@ class Sim:
         """It is that instant now; nothing runs meanwhile."""
         self.clock.ms = ms
         await self._set()
+
+    async def step_clock(self, ms: int) -> None:
+        """Redis' clock steps by that much, in no time."""
+        self.clock.stepped += ms
+        await self.at(self.clock.ms + ms)
 
     async def run_until(self, ms: int) -> None:
         """Everything that scheduler and worker do up to that instant, at the instants at which there is something to do."""

@@ -308,3 +308,10 @@ async def test_virtual_times_behind_the_queue_are_dropped(world: World) -> None:
         await world.store.release(limit=10)
         await world.fetch()
     assert await world.client.zcard(world.keys.virtual("default")) <= 3
+
+
+async def test_a_count_of_starts_that_is_no_number_begins_anew(world: World) -> None:
+    await world.client.hset(world.keys.starts, "default", "many")
+    job = await world.queued()
+    assert [r.run for r in (await world.fetch()).runs] == [job.run]
+    assert await world.client.hget(world.keys.starts, "default") == b"1"
