@@ -34,11 +34,9 @@ from rsched_api import (
     trigger,
 )
 from rsched_api.ack import Acknowledge
-from rsched_api.deps import SHARD, Deps, Restoration, look_up
+from rsched_api.deadline import Deadline
+from rsched_api.deps import SHARD, Deps, LookUps, Restoration
 from rsched_api.requests import RawPath
-
-# What a request may take beside its wait for the record: look-ups, with one timeout of a server's connection in them.
-SLACK_S = 10.0
 
 ROUTES = (
     Route("/v1/jobs", jobs.post_job, methods=["POST"]),
@@ -100,7 +98,7 @@ def create_app(
                 store=shard,
                 ledger=reader,
                 waiter=listener,
-                look_up=look_up(reader),
+                look_up=LookUps(reader, clock),
                 restoration=Restoration(shard),
             )
             yield
@@ -112,7 +110,7 @@ def create_app(
         middleware=[
             Middleware(RawPath),
             Middleware(metrics.CountRequests, metrics=counted, clock=clock),
-            Middleware(problems.Deadline, seconds=settings.ack_timeout_s + SLACK_S),
+            Middleware(Deadline, seconds=settings.ack_timeout_s),
             Middleware(Acknowledge),
         ],
         exception_handlers={

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from rsched.core import schedule as schedules
 from rsched.core.answers import BackfillView
-from rsched.core.errors import Conflict, DurabilityUnknown, FieldError, Invalid, RschedError, Unavailable, invalid
+from rsched.core.errors import Conflict, FieldError, Invalid, RschedError, Unavailable, invalid
 from rsched.core.exclusions import Spans
 from rsched.core.ids import JobId
 from rsched.core.instants import format_utc, parse_instant
@@ -18,11 +18,10 @@ from rsched.core.packed import JobRecord
 from rsched.core.schedule import Schedule
 from rsched.core.states import JobState
 from rsched.core.validate import decode
-from rsched.ledger.positions import START, parse_position
 from rsched.store.jobs import BACKFILL_PER_S
 from rsched_api import find
 from rsched_api.batch_body import Pace
-from rsched_api.deps import SHARD, Deps, caught_up, deps_of, recorded, write
+from rsched_api.deps import Deps, caught_up, deps_of, reached, recorded, write
 from rsched_api.exclusions import calendars_of
 from rsched_api.requests import body
 from rsched_api.views import respond
@@ -113,15 +112,8 @@ async def _schedule(deps: Deps, job_id: JobId, record: JobRecord) -> Schedule:
 
 async def _all_recorded(deps: Deps) -> None:
     """Returns once the ledger knows all that the shard did before: then what has no run there, has none. Unavailable."""
-    try:
-        await caught_up(deps)
-    except DurabilityUnknown as error:
-        raise Unavailable(f"not all runs are recorded yet ({error.detail}); try again") from None
-    last = await deps.store.stream_last("journal")
-    if parse_position(last) <= START:
-        return
-    if not await deps.waiter.wait_recorded(SHARD, "journal", last, deps.settings.ack_timeout_s):
-        raise Unavailable("not all runs are recorded yet; try again")
+    await caught_up(deps)
+    await reached(deps, "journal")
 
 
 async def _owed(deps: Deps, job_id: JobId, record: JobRecord, schedule: Schedule, *, since: int, until: int) -> _Owed:

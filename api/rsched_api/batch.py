@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import anyio
@@ -20,7 +21,8 @@ from rsched.ledger import StoredJob
 from rsched.ledger.positions import parse_position
 from rsched_api import records
 from rsched_api.batch_body import MAX_BATCH_BYTES, Errors, Pace, Parsed, at_index, batch_too_large, parsed
-from rsched_api.create import Made, Plan, full, handle_of, plan, repeat
+from rsched_api.create import Made, Plan, full, handle_of, plan, repeat, undecided
+from rsched_api.deadline import restart
 from rsched_api.deps import Deps, deps_of, recorded, settled, write
 from rsched_api.exclusions import calendars_of
 from rsched_api.requests import body, idempotency_key, query
@@ -28,6 +30,8 @@ from rsched_api.views import job_view
 
 # A put takes Redis about 25 us a job; while its script runs, nothing else does.
 PUT_JOBS = 1000
+# What a job takes the API at most from here on, on a machine with other things to do.
+_WORK_S = 0.0002
 _TRIES = 8
 _REMOVES = 16
 
@@ -70,6 +74,7 @@ async def post_jobs(request: Request) -> Response:
     calendars = _Calendars(deps)
     jobs = await parsed(raw, now=now, pace=pace, calendars_of=calendars.of)
     wanted = await _wanted(jobs, key, pace)
+    restart(work_s=_WORK_S * len(wanted))
     creation = _Creation(deps, wanted, now=now, pace=pace)
     made = await creation.made()
     # While the recorder is at it.
@@ -181,7 +186,16 @@ class _Creation:
         owners = [w.owner for w in self._wanted if w.job.spec.name is not None or w.key is not None]
         found: dict[tuple[str, str], StoredJob] = {}
         for at in range(0, len(owners), PUT_JOBS):
-            found |= await self._deps.ledger.last_incarnations(owners[at : at + PUT_JOBS])
+            some = owners[at : at + PUT_JOBS]
+            look = partial(self._deps.ledger.last_incarnations, some)
+            try:
+                found |= await (self._deps.look_up.soon(look) if self._deps.ack == "redis" else look())
+            except Unavailable as error:
+                if self._deps.ack != "redis":
+                    raise
+                if any(w.job.spec.name is not None for w in self._wanted):
+                    raise undecided(error) from error
+                return {}  # as for one job with a key
             await self._pace.breathe()
         return found
 
@@ -258,11 +272,21 @@ class _Creation:
     async def acknowledged(self) -> None:
         """Returns once all of them are where the request wants them. DurabilityUnknown."""
         if self._unseen and self._deps.ack != "redis":
-            owners = [w.owner for w in self._unseen]
-
-            async def look() -> bool | None:
-                return True if len(await self._deps.ledger.last_incarnations(owners)) == len(owners) else None
-
-            await settled(self._deps, look)
+            await settled(self._deps, self._seen)
         if self._journal_id is not None:
             await recorded(self._deps, self._journal_id)
+
+    async def _seen(self) -> bool | None:
+        """True once the ledger has each repeat that is not seen yet: the very job of the answer, or a later one of its name."""
+        while self._unseen:
+            some = self._unseen[:PUT_JOBS]
+            found = await self._deps.ledger.last_incarnations([w.owner for w in some])
+            left = [w for w in some if not self._is_recorded(w, found.get(w.owner))]
+            self._unseen[: len(some)] = left
+            if left:
+                return None
+        return True
+
+    def _is_recorded(self, wanted: _Wanted, last: StoredJob | None) -> bool:
+        made = self._made[wanted.at].record.definition
+        return last is not None and last.definition.incarnation >= made.incarnation

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rsched.core.answers import BulkAnswer, BulkFailure, BulkItem
-from rsched.core.errors import DurabilityUnknown, FieldError, Invalid, Rejected, RschedError, Unavailable, invalid
+from rsched.core.errors import FieldError, Invalid, Rejected, RschedError, Unavailable, invalid
 from rsched.core.ids import JobId
 from rsched.core.model import Duration, MisfirePolicy
 from rsched.core.states import JobState
@@ -99,11 +99,8 @@ async def delete_jobs(request: Request) -> Response:
 async def _all(deps: Deps, wanted: BulkRequest, verb: _Verb, *, done: JobState | None = None) -> Response:
     """done: jobs in this state have nothing that could be changed."""
     state = _checked(wanted)
-    try:
-        # What was made a moment ago matches, too.
-        await caught_up(deps)
-    except DurabilityUnknown as error:
-        raise Unavailable(f"not all jobs are recorded yet ({error.detail}); try again") from None
+    # What was made a moment ago matches, too.
+    await caught_up(deps)
     f = wanted.filter
     found, cursor = await deps.ledger.jobs(
         team=f.team, tag=f.tag, state=state, q=f.q, pattern=f.name, cursor=wanted.cursor, limit=MAX_MATCHED

@@ -11,8 +11,10 @@ from rsched.core.model import JobSpec
 from rsched.core.packed import JobRecord
 from rsched.core.schedule import Resolved, Schedule
 from rsched.core.states import JobState
+from rsched.ledger import StoredJob
 from rsched.store.jobs import PutItem
 from rsched_api import records
+from rsched_api.deadline import about
 from rsched_api.deps import Deps, recorded, version_recorded, write
 from rsched_api.exclusions import calendars_of
 
@@ -94,8 +96,9 @@ async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
     handle = handle_of(spec.name, key)
     incarnation = 1
     if spec.name is not None or key is not None:
-        last = await deps.look_up((spec.team, handle))
+        last = await _last(deps, spec, handle)
         if last is not None:
+            about(job_id=last.job_id)
             incarnation = last.definition.incarnation + (1 if last.deleted else 0)
             if not last.deleted:
                 in_redis = await deps.store.get_job(last.job_id)
@@ -136,6 +139,26 @@ async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
                 record = JobRecord(forgotten.head, forgotten.definition)
                 return repeat(spec, key, request_hash, Made(job_id, record, created=True))
     raise Unavailable("the name is being created and deleted at once; try again")
+
+
+async def _last(deps: Deps, spec: JobSpec, handle: str) -> StoredJob | None:
+    """The newest job of this handle, as far as the answer needs to know it. Unavailable."""
+    owner = spec.team, handle
+    if deps.ack != "redis":
+        return await deps.look_up.one(owner)
+    try:
+        return await deps.look_up.soon(lambda: deps.look_up.one(owner))
+    except Unavailable as error:
+        if spec.name is not None:
+            raise undecided(error) from error
+        # A key says who is meant, and Redis knows all of them but those that it has forgotten: completed ones, after minutes.
+        return None
+
+
+def undecided(error: Unavailable) -> Unavailable:
+    """Where a job with a name is to be made while Postgres is away."""
+    mend = "create the job without a name, with an Idempotency-Key to repeat it by, or wait until Postgres is back"
+    return Unavailable(f"Postgres alone knows whether a name is free, and does not answer ({error.detail}); {mend}")
 
 
 def repeat(spec: JobSpec, key: str | None, request_hash: str, made: Made) -> Made:

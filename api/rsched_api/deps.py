@@ -17,24 +17,52 @@ from rsched.ledger.positions import START, parse_position
 from rsched.runtime.clock import Clock
 from rsched.store.store import Store
 from rsched_api.ack import ack_of
+from rsched_api.deadline import about, apart, left_s
 from rsched_api.together import Together
 
 SHARD = "s0"
 _POLL_MS = 20.0
 # Creates of one moment look their names up in one query.
 _LOOK_UPS = 500
+# With ack=redis. A look-up takes ms; of a server that is away nothing is heard for seconds, and whoever asks next need not find
+# that out again.
+_SOON_S = 1.0
+_QUIET_MS = 5000
 T = TypeVar("T")
-LookUp = Together[tuple[str, str], StoredJob | None]
+Owner = tuple[str, str]
 
 
-def look_up(ledger: Ledger) -> LookUp:
-    """Of a (team, handle): the newest job, deleted or not, as ledger.last_incarnation has it."""
+class LookUps:
+    """Of a (team, handle): the newest job, deleted or not, as the ledger has it. Those of one moment share a query."""
 
-    async def call(owners: Sequence[tuple[str, str]]) -> list[StoredJob | None]:
-        found = await ledger.last_incarnations(owners)
-        return [found.get(owner) for owner in owners]
+    def __init__(self, ledger: Ledger, clock: Clock) -> None:
+        async def call(owners: Sequence[Owner]) -> list[StoredJob | None]:
+            found = await ledger.last_incarnations(owners)
+            return [found.get(owner) for owner in owners]
 
-    return Together(call, most=_LOOK_UPS)
+        self._one, self._clock = Together(call, most=_LOOK_UPS), clock
+        self._quiet_until = 0
+
+    async def one(self, owner: Owner) -> StoredJob | None:
+        """Unavailable."""
+        return await self._one(owner)
+
+    async def soon(self, call: Callable[[], Awaitable[T]]) -> T:
+        """What a look-up finds, for a request with ack=redis. Unavailable after a second, and for a while at once."""
+        if self._clock.boot_ms() < self._quiet_until:
+            raise Unavailable("Postgres gave no answer a moment ago")
+
+        async def heard() -> T:
+            found = await call()
+            self._quiet_until = 0
+            return found
+
+        try:
+            # With a short deadline there must be time left for the change itself.
+            return await apart(heard, within_s=left_s(2 * _SOON_S) / 2)
+        except Unavailable:
+            self._quiet_until = self._clock.boot_ms() + _QUIET_MS
+            raise
 
 
 class Restoration:
@@ -71,7 +99,7 @@ class Deps:
     store: Store
     ledger: Ledger
     waiter: Waiter
-    look_up: LookUp
+    look_up: LookUps
     restoration: Restoration
     ack: Ack = "postgres"
 
@@ -84,6 +112,7 @@ def deps_of(request: Request) -> Deps:
 
 async def write(call: Awaitable[T], *, job_id: JobId | None = None, run_id: RunId | None = None) -> T:
     """A verb's reply. DurabilityUnknown where the link broke: the verb may have run all the same."""
+    about(job_id=job_id, run_id=run_id)
     try:
         return await call
     except ShardClosed:
@@ -93,12 +122,12 @@ async def write(call: Awaitable[T], *, job_id: JobId | None = None, run_id: RunI
 
 
 async def recorded(deps: Deps, journal_id: str, *, job_id: JobId | None = None, run_id: RunId | None = None) -> None:
-    """Returns once the journal entry is in Postgres; at once with ack=redis. DurabilityUnknown after ack_timeout_s."""
+    """Returns once the journal entry is in Postgres; at once with ack=redis. DurabilityUnknown at the request's deadline."""
     if deps.ack == "redis":
         return
     timeout = deps.settings.ack_timeout_s
     try:
-        if await deps.waiter.wait_recorded(SHARD, "definitions", journal_id, timeout):
+        if await deps.waiter.wait_recorded(SHARD, "definitions", journal_id, left_s(timeout)):
             return
     except Unavailable as error:
         raise _unknown(error.detail, job_id, run_id) from error
@@ -115,9 +144,9 @@ async def settled(
 ) -> T:
     """What `look` finds in the ledger, as soon as it finds it: for repeats, whose own entry is an earlier one.
 
-    DurabilityUnknown after timeout_s, by default ack_timeout_s.
+    DurabilityUnknown after timeout_s, by default ack_timeout_s, and at the request's deadline.
     """
-    deadline = deps.clock.boot_ms() + (deps.settings.ack_timeout_s if timeout_s is None else timeout_s) * 1000
+    deadline = deps.clock.boot_ms() + left_s(deps.settings.ack_timeout_s if timeout_s is None else timeout_s) * 1000
     while True:
         try:
             found = await look()
@@ -130,15 +159,23 @@ async def settled(
         await deps.clock.sleep(_POLL_MS)
 
 
-async def caught_up(deps: Deps, *, run_id: RunId | None = None, timeout_s: float | None = None) -> None:
-    """Returns once all that was changed before this call is in the ledger. DurabilityUnknown after timeout_s, by default
-    ack_timeout_s.
+async def caught_up(deps: Deps, *, timeout_s: float | None = None) -> None:
+    """Returns once all that was changed before this call is in the ledger. Unavailable after timeout_s, by default
+    ack_timeout_s, and at the request's deadline: this is waited for before anything is changed.
     """
-    last = await deps.store.stream_last("definitions")
-    if parse_position(last) > START:
-        timeout = deps.settings.ack_timeout_s if timeout_s is None else timeout_s
-        if not await deps.waiter.wait_recorded(SHARD, "definitions", last, timeout):
-            raise _unknown("the record of it was not seen in time", None, run_id)
+    await reached(deps, "definitions", timeout_s=timeout_s)
+
+
+async def reached(deps: Deps, stream: str, *, timeout_s: float | None = None) -> None:
+    """Returns once the ledger has all that the journal stream has now. Unavailable."""
+    last = await deps.store.stream_last(stream)
+    if parse_position(last) <= START:
+        return
+    timeout = left_s(deps.settings.ack_timeout_s if timeout_s is None else timeout_s)
+    if not await deps.waiter.wait_recorded(SHARD, stream, last, timeout):
+        raise Unavailable(
+            "what was changed before this request is not all recorded in Postgres yet, so it cannot be decided; try again"
+        )
 
 
 async def version_recorded(deps: Deps, job_id: JobId, version: int) -> None:

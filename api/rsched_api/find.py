@@ -12,6 +12,7 @@ from rsched.core.states import JobState
 from rsched.core.validate import check_name, check_slug, decode
 from rsched.ledger import StoredJob
 from rsched_api.create import handle_of
+from rsched_api.deadline import about
 from rsched_api.deps import Deps, version_recorded
 from rsched_api.requests import part, query
 
@@ -74,6 +75,7 @@ async def _named(deps: Deps, team: str, name: str) -> StoredJob | None:
     incarnation = 1 if last is None else last.definition.incarnation
     for _ in range(_AHEAD):
         job = derive_job_id(team, handle, incarnation)
+        about(job_id=job)
         recorded = last if last is not None and last.job_id == job else None
         there = await _in_redis(deps, job)
         if recorded is None and there is None:
@@ -106,8 +108,10 @@ def _newer(job: JobId, recorded: StoredJob | None, there: JobRecord | JobHead | 
 
 
 async def job_id(deps: Deps, ref: Reference) -> JobId:
-    """The id alone; an id in the path is taken as it is."""
-    return ref.job_id if ref.job_id is not None else (await stored(deps, ref)).job_id
+    """The id alone; an id in the path is taken as it is. It is what the request is about."""
+    job = ref.job_id if ref.job_id is not None else (await stored(deps, ref)).job_id
+    about(job_id=job)
+    return job
 
 
 async def absent(deps: Deps, job: JobId) -> RschedError:

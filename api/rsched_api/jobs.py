@@ -17,6 +17,7 @@ from rsched.store.jobs import PutItem, VerbReply
 from rsched_api import find
 from rsched_api.control import verb_recorded, version_conflict
 from rsched_api.create import Made, NameTaken, create, full
+from rsched_api.deadline import about
 from rsched_api.deps import Deps, deps_of, write
 from rsched_api.exclusions import calendars_of, calendars_of_all
 from rsched_api.replace import replace
@@ -62,6 +63,7 @@ async def put_job(request: Request) -> Response:
         for error in check_name(ref.name):
             raise invalid(*error)
         ref = find.Reference(None, ref.team or spec.team, ref.name)
+    about(job_id=ref.job_id)
     try:
         found = await find.stored(deps, ref)
     except NotFound:
@@ -73,6 +75,7 @@ async def put_job(request: Request) -> Response:
         name: str | None = ref.name
         team = ref.team or spec.team
     else:
+        about(job_id=found.job_id)
         job_id, name, team = found.job_id, found.definition.name, found.definition.team
         _same("team", owner.team, team)
         _same("name", owner.name, name)

@@ -21,13 +21,14 @@ class CountRequests:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        status = 500
+        status, took = 500, None
         started = self._clock.perf_s()
 
         async def noting(message: Message) -> None:
-            nonlocal status
+            nonlocal status, took
             if message["type"] == "http.response.start":
-                status = message["status"]
+                # A request that was given up goes on for a while after its answer.
+                status, took = message["status"], self._clock.perf_s() - started
             await send(message)
 
         try:
@@ -37,7 +38,9 @@ class CountRequests:
             endpoint = getattr(scope.get("endpoint"), "__name__", "none")
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._metrics.add(REQUESTS, endpoint, method, str(status))
-            self._metrics.histogram(REQUEST_SECONDS).child(endpoint).observe(self._clock.perf_s() - started)
+            self._metrics.histogram(REQUEST_SECONDS).child(endpoint).observe(
+                self._clock.perf_s() - started if took is None else took
+            )
 
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

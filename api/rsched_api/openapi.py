@@ -192,7 +192,10 @@ PARAMETERS = {
     "cursor": _parameter("query", "cursor", "next_cursor of the page before", {"type": "string"}),
     "ack": _parameter(
         "query", "ack",
-        "Where a change has to be before it is answered: in Postgres, where it survives the loss of Redis, or in Redis only",
+        "Where a change has to be before it is answered: in Postgres, where it survives the loss of Redis, or in Redis only. "
+        "With `redis` a create with a key and without a name is answered while Postgres is away, too, by what Redis has: a "
+        "repeat that comes more than 10 minutes after the job completed or was deleted may then make it a second time. A name "
+        "is checked in Postgres whatever this says",
         {"enum": list(ACKS), "default": ACKS[0]},
     ),
     "idempotency_key": _parameter(
@@ -283,7 +286,7 @@ _PROBLEMS = {
     412: "Another version than If-Match named",
     413: "The definition is over 64 KB, or the batch too long",
     422: "Bad input; errors names each field",
-    503: "Not now; after a write durability is unknown, and a repeat with the same key settles it",
+    503: "Not now. With `durability` the change may have been made, and a repeat with the same key settles it",
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from http import HTTPStatus
 from typing import Literal
@@ -12,9 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rsched.core.errors import DurabilityUnknown, RschedError, Unavailable
+from rsched.core.errors import DurabilityUnknown, RschedError
 from rsched.runtime.log import get_logger
 
 _encode = msgspec.json.Encoder().encode
@@ -79,34 +77,6 @@ def of_status(status: int, *, code: str, detail: str, headers: dict[str, str] | 
         ),
         headers,
     )
-
-
-class Deadline:
-    """Middleware: an answer within the time, even where a server neither answers nor hangs up."""
-
-    def __init__(self, app: ASGIApp, *, seconds: float) -> None:
-        self._app, self._seconds = app, seconds
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        begun = False
-
-        async def noting(message: Message) -> None:
-            nonlocal begun
-            begun = True
-            await send(message)
-
-        try:
-            async with asyncio.timeout(self._seconds):
-                await self._app(scope, receive, noting)
-        except TimeoutError:
-            if begun:
-                raise
-            why = f"there was no answer within {self._seconds:g} s; repeat the request, a write with the same key"
-            error = Unavailable(why) if scope["method"] in ("GET", "HEAD") else DurabilityUnknown(why)
-            await of_error(error)(scope, receive, send)
 
 
 async def on_rsched_error(request: Request, error: Exception) -> Response:

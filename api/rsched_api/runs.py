@@ -14,6 +14,7 @@ from rsched.core.validate import check_slug
 from rsched.ledger import StoredRun
 from rsched.ledger.stored import with_attempts
 from rsched_api import find
+from rsched_api.deadline import about
 from rsched_api.deps import Deps, caught_up, deps_of, recorded, settled, write
 from rsched_api.requests import limit, part, query
 from rsched_api.views import page, respond, run_view, run_with_attempts
@@ -105,7 +106,7 @@ async def _after_redis(deps: Deps, run: RunId, found: StoredRun | None) -> Store
         if found is not None:
             return await settled(deps, lambda: _ended(deps, run), run_id=run, timeout_s=_SETTLE_S)
         await caught_up(deps, timeout_s=_SETTLE_S)
-    except DurabilityUnknown:
+    except Unavailable:
         raise Unavailable(f"what became of run {run} is not recorded yet; try again") from None
     return await deps.ledger.run(run)
 
@@ -114,6 +115,7 @@ async def cancel_run(request: Request) -> Response:
     """200 with the run as it is then: CANCELLED, or RUNNING while its worker is being asked to stop it."""
     deps, run = deps_of(request), _run_id(request)
     query(request)
+    about(run_id=run)
     before = await deps.store.get_run(run) if deps.ack == "redis" else None
     reply = await write(deps.store.cancel(run), run_id=run)
     if reply.journal_id is not None:
@@ -123,8 +125,12 @@ async def cancel_run(request: Request) -> Response:
         await recorded(deps, reply.journal_id, run_id=run)
         return respond(run_with_attempts(await _recorded_run(deps, run)))
     if await deps.ledger.run(run) is None:
-        # It may have been owed and cancelled a moment ago.
-        await caught_up(deps, run_id=run)
+        # It may have been owed and cancelled a moment ago, by an earlier try of this request.
+        try:
+            await caught_up(deps)
+        except Unavailable as error:
+            why = f"what became of run {run} is not recorded yet; repeat the request to settle it"
+            raise DurabilityUnknown(why, run_id=run) from error
         if await deps.ledger.run(run) is None:
             raise _no_such(run)
     ended = await settled(deps, lambda: _ended(deps, run), run_id=run)

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rsched.core.errors import Conflict, FieldError, Invalid
-from rsched.core.ids import RunId, short_hash
+from rsched.core.ids import JobId, RunId, manual_run_id_of, short_hash
 from rsched.core.model import MAX_DEFINITION_BYTES, Overlap
-from rsched.core.packed import FLAG_PAYLOAD, OVERLAP_ANYWAY, overlap_code
+from rsched.core.packed import FLAG_PAYLOAD, KEYED_FOR_MS, OVERLAP_ANYWAY, overlap_code
 from rsched.core.validate import check_value
 from rsched.ledger import StoredRun
 from rsched_api import find
@@ -39,6 +39,8 @@ async def trigger_job(request: Request) -> Response:
     # From the key alone, so that a repeat asks for the same run id.
     suffix = short_hash(secrets.token_hex(8) if key is None else key)
     repeat_key = "" if key is None else short_hash(key, 16)
+    if repeat_key and (made := await _made_before_a_loss(deps, job_id, suffix=suffix, repeat_key=repeat_key)):
+        return await _repeated(deps, made, wanted, payload)
     await find.not_behind(deps, job_id)
     call = deps.store.trigger(job_id, suffix=suffix, repeat_key=repeat_key, overlap=wanted.overlap, payload=payload)
     reply = await write(call, job_id=job_id)
@@ -66,6 +68,15 @@ def _packed(payload: Any) -> bytes | None:
     if len(packed) > MAX_DEFINITION_BYTES:
         raise too_large()
     return packed
+
+
+async def _made_before_a_loss(deps: Deps, job_id: JobId, *, suffix: str, repeat_key: str) -> RunId | None:
+    """The run that the key made, where Redis may have lost that it did. Unavailable, as only the ledger can tell then."""
+    if not await deps.restoration.goes_on():
+        return None
+    since = deps.store.now_ms() - KEYED_FOR_MS
+    at = await deps.ledger.triggered_at(job_id, repeat_key, since=since)
+    return None if at is None else manual_run_id_of(job_id, at, suffix)
 
 
 async def _repeated(deps: Deps, run: RunId, wanted: TriggerRequest, payload: bytes | None) -> Response:

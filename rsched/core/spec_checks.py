@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TypeVar
+
+import msgspec
 
 from rsched.core import cron, zones
 from rsched.core.durations import parse_duration
@@ -19,6 +22,7 @@ MAX_WINDOW_MS = 86_400_000
 
 KINDS = ("cron", "every", "at", "delay")
 
+_replace = msgspec.structs.replace
 T = TypeVar("T")
 Found = Iterator[FieldError]
 
@@ -39,9 +43,9 @@ def check_schedules(
         yield FieldError("schedules", f"has {len(schedules)} entries; keep to {MAX_SCHEDULES}, or make several jobs")
         return
     if schedule is not None:
-        yield from _check(schedule, "schedule", team=team, name=name)
+        yield from _found(schedule, "schedule", team=team, name=name)
     for i, spec in enumerate(schedules):
-        yield from _check(spec, f"schedules[{i}]", team=team, name=name)
+        yield from _found(spec, f"schedules[{i}]", team=team, name=name)
     yield from _one_window(schedules)
     yield from _one_end(schedules)
 
@@ -61,6 +65,19 @@ def parse_cron(spec: ScheduleSpec, *, team: str, name: str | None) -> cron.Expre
 def reads_owner(spec: ScheduleSpec) -> bool:
     """Whether H may be in it; without it, jobs of one spelling share one object."""
     return "H" in f"{spec.cron or ''} {spec.second or ''}".upper()
+
+
+def _found(spec: ScheduleSpec, field: str, *, team: str, name: str | None) -> Iterable[FieldError]:
+    if spec.exclude:
+        return _check(spec, field, team=team, name=name)
+    owner = (team, name) if reads_owner(spec) else ("", None)
+    return _known(_replace(spec, exclude=""), field, owner)  # a list has no hash
+
+
+@lru_cache(maxsize=4096)
+def _known(spec: ScheduleSpec, field: str, owner: tuple[str, str | None]) -> tuple[FieldError, ...]:
+    """A schedule is checked twice on its way in, and the jobs of a batch have few of them between them."""
+    return tuple(_check(_replace(spec, exclude=[]), field, team=owner[0], name=owner[1]))
 
 
 def _check(spec: ScheduleSpec, field: str, *, team: str, name: str | None) -> Found:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from rsched.core.ids import JobId, RunId
-from rsched.core.packed import RunRecord
-from rsched.core.states import RunState
-from rsched.ledger.base import Base, connect, deadline
+from rsched.core.errors import Misconfigured
+from rsched.core.ids import JobId
+from rsched.ledger.base import connect, deadline
 from rsched.ledger.failures import translated
-from rsched.ledger.positions import RECORDER_LOCK, Position, lock_key
-from rsched.ledger.stored import RUN_COLUMNS, run_of
+from rsched.ledger.open_runs import OpenRunVerbs
+from rsched.ledger.positions import RECORDER_LOCK, lock_key
 from rsched.ledger.upserts import Connection
 
 # Room for all attempts of one opening: fences of a lost tail stay below those of the next opening.
 FENCE_STEP = 2**36
-_OPEN = [s.value for s in RunState if not s.final]
+# More attempts than a shard starts in a ms. As a floor it sets the fences of two openings apart by the time between them, where
+# neither server remembers the first.
+FENCE_PER_MS = 2048
+# Past it scripts could not tell a fence from the next one (Lua has doubles). The wall clock takes it there in May 2109.
+MAX_FENCE = 2**53
 
 
 class RecorderLock:
@@ -31,20 +34,37 @@ class RecorderLock:
             await self._connection.execute("SELECT 1")
 
 
-class RepairVerbs(Base):
+class RepairVerbs(OpenRunVerbs):
     async def next_generation(self, shard: str, *, redis_fence: int, above: int = 0) -> tuple[int, int]:
         """(generation, fence) of a new opening, committed: both above all that were ever given out.
 
-        above: the generation that Redis knows, which is the later one where Postgres lost its tail.
+        above: the generation that Redis knows, which is the later one where Postgres lost its tail. Where both lost it, what was
+        given out since is below this process' wall clock; a clock that was stepped back is no floor, and both grow all the same.
+        Misconfigured where fences run out. Unavailable.
         """
-        row = await self._one(
-            "INSERT INTO shards AS t (shard, generation, fence) VALUES (%s, %s::bigint + 1, %s::bigint + %s)"
-            " ON CONFLICT (shard) DO UPDATE SET generation = greatest(t.generation + 1, excluded.generation),"
-            " fence = greatest(t.fence + %s, excluded.fence) RETURNING generation, fence",
-            (shard, above, redis_fence, FENCE_STEP, FENCE_STEP),
-        )
-        assert row is not None
-        return int(row[0]), int(row[1])
+        now = self._clock.wall_ms()
+        async with self._connection() as c:
+            found = await c.execute(
+                "INSERT INTO shards AS t (shard, generation, fence) VALUES (%s, %s, %s)"
+                " ON CONFLICT (shard) DO UPDATE SET generation = greatest(t.generation + 1, excluded.generation),"
+                " fence = greatest(t.fence + %s, excluded.fence) RETURNING generation, fence",
+                (shard, max(above + 1, now), max(redis_fence + FENCE_STEP, now * FENCE_PER_MS), FENCE_STEP),
+            )
+            row = await found.fetchone()
+            assert row is not None
+            generation, fence = int(row[0]), int(row[1])
+            if fence + FENCE_STEP > MAX_FENCE:
+                # Raised in the transaction, which is rolled back.
+                raise Misconfigured(
+                    f"shard {shard} would be opened with fence {fence}, and there are none past {MAX_FENCE}: this machine's"
+                    f" clock says {now} ms since 1970; set it right"
+                )
+        return generation, fence
+
+    async def generation(self, shard: str) -> int:
+        """Of the last opening, 0 for none. Unavailable."""
+        row = await self._one("SELECT generation FROM shards WHERE shard = %s", (shard,))
+        return int(row[0]) if row else 0
 
     async def keep_above(self, shard: str, *, generation: int, fence: int) -> None:
         """What was given out counts, though this Postgres may not know it any more. Unavailable."""
@@ -69,20 +89,6 @@ class RepairVerbs(Base):
         finally:
             await connection.close()
 
-    async def forgettable(self, shard: str, *, before_ms: int, limit: int) -> list[tuple[JobId, int]]:
-        """(job, version) of jobs that were completed or deleted before (recorder's clock) and are not forgotten yet.
-
-        None of which a run is still open: its attempts need the definition.
-        """
-        rows = await self._all(
-            "SELECT job_id, version FROM jobs WHERE completed_at < %s AND completed_at IS NOT NULL AND NOT forgotten"
-            " AND shard = %s AND NOT EXISTS ("
-            "SELECT 1 FROM runs r WHERE r.run_id > jobs.job_id || ':' AND r.run_id < jobs.job_id || ';'"
-            " AND r.state IN ('QUEUED', 'RUNNING', 'RETRYING')) ORDER BY completed_at LIMIT %s",
-            (before_ms, shard, limit),
-        )
-        return [(JobId(r[0]), r[1]) for r in rows]
-
     async def mark_forgotten(self, items: Sequence[tuple[JobId, int]]) -> None:
         await self._do(
             "UPDATE jobs t SET forgotten = true FROM unnest(%s::text[], %s::bigint[]) AS u(job_id, version)"
@@ -93,33 +99,3 @@ class RepairVerbs(Base):
     async def watermarks(self, shard: str) -> dict[int, int]:
         """partition -> ms: all its occurrences before are claimed."""
         return dict(await self._all("SELECT partition, ms FROM watermarks WHERE shard = %s", (shard,)))
-
-    async def open_runs(self, shard: str, *, after: str, limit: int) -> list[tuple[RunId, RunRecord]]:
-        """A page of runs that are not final, by id; "" begins."""
-        rows = await self._all(
-            "SELECT run_id FROM runs WHERE run_id > %s AND shard = %s AND state = ANY(%s) ORDER BY run_id LIMIT %s",
-            (after, shard, _OPEN, limit),
-        )
-        return await self._newest([r[0] for r in rows])
-
-    async def runs_above(
-        self, shard: str, *, stream: str, above: Position, after: str, limit: int
-    ) -> list[tuple[RunId, RunRecord]]:
-        """A page of runs, final ones among them, that entries after `above` changed last."""
-        rows = await self._all(
-            "SELECT run_id FROM runs WHERE run_id > %s AND shard = %s AND stream = %s AND (generation, n) > (%s, %s)"
-            " ORDER BY run_id LIMIT %s",
-            (after, shard, stream, *above, limit),
-        )
-        return await self._newest([r[0] for r in rows])
-
-    async def _newest(self, run_ids: list[str]) -> list[tuple[RunId, RunRecord]]:
-        # A run that was withdrawn and claimed again on another day has two rows.
-        if not run_ids:
-            return []
-        rows = await self._all(
-            f"SELECT DISTINCT ON (run_id) {RUN_COLUMNS} FROM runs WHERE run_id = ANY(%s)"
-            " ORDER BY run_id, fence DESC, rev DESC",
-            (run_ids,),
-        )
-        return [(run.run_id, run.record) for run in map(run_of, rows)]

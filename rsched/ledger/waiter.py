@@ -24,7 +24,9 @@ _Wait = tuple[Position, int, "asyncio.Future[bool]"]
 
 
 class Waiter:
-    """Authority: the positions table. Notifications only say when to look; a new connection reads the table first."""
+    """Authority: the positions table. Notifications only say when to look; a new connection reads the table first, and keeps
+    nothing of what one before it knew: a server that was put back from a backup has less.
+    """
 
     def __init__(self, url: str, *, clock: Clock) -> None:
         self._url, self._clock = url, clock
@@ -77,6 +79,8 @@ class Waiter:
                 try:
                     await self._follow(connection, outage)
                 finally:
+                    # Before anything is awaited: no wait that begins from here on is answered by it.
+                    self._reached, self._ends = {}, {}
                     await connection.close()
             except Unavailable as error:
                 await self._clock.sleep(outage.failed(error))
@@ -100,9 +104,11 @@ class Waiter:
         raise Unavailable("the listening connection ended")
 
     async def _read_all(self, connection: Connection) -> None:
+        # Ends last: those of all generations before the positions read are there then.
+        found = await (await connection.execute("SELECT shard, stream, generation, n FROM positions")).fetchall()
         await self._read_ends(connection)
-        for row in await (await connection.execute("SELECT shard, stream, generation, n FROM positions")).fetchall():
-            self._reach((row[0], row[1]), Position(row[2], row[3]))
+        for shard, stream, generation, n in found:
+            self._reach((shard, stream), Position(generation, n))
 
     async def _read_ends(self, connection: Connection) -> None:
         # Past ends are few: one row an opening.

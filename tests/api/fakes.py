@@ -44,6 +44,7 @@ class FakeStore:
     due: dict[str, int | None] = field(default_factory=dict)
     runs: dict[str, RunRecord] = field(default_factory=dict)
     triggers: dict[tuple[str, str], str] = field(default_factory=dict)
+    recorded_triggers: dict[tuple[str, str], int] = field(default_factory=dict)
     skips: list[Any] = field(default_factory=list)
     settled: list[Settled] = field(default_factory=list)
     backfills: list[Any] = field(default_factory=list)
@@ -208,7 +209,8 @@ class FakeStore:
         flags = "M" + ("P" if payload is not None else "") + letter
         if payload is not None:
             self.payloads[run] = payload
-        self.triggers[job, repeat_key] = run
+        if repeat_key:
+            self.triggers[job, repeat_key], self.recorded_triggers[job, repeat_key] = run, now
         self.runs[run] = RunRecord(RunState.QUEUED, 1, old.head.lane, 1, 0, 0, "", now, now, 0, flags)
         return TriggerReply("ok", now, self._entry(), run)  # type: ignore[arg-type]
 
@@ -278,6 +280,10 @@ class FakeLedger:
 
     async def payload(self, run_id: str) -> bytes | None:
         return self.store.payloads.get(run_id)
+
+    async def triggered_at(self, job_id: str, key_hash: str, *, since: int) -> int | None:
+        at = self.store.recorded_triggers.get((job_id, key_hash))
+        return at if at is not None and at >= since else None
 
     async def occurrences_run(self, job_id: str, *, since: int, until: int, sv: int) -> set[int]:
         found = (split_run_id(r) for r in self.store.runs if r.startswith(job_id))

@@ -182,6 +182,45 @@ def test_the_durable_repeat_of_a_fast_answer_waits_for_the_record(served: Served
     assert (again.status_code, again.json()) == (201, fast.json())
 
 
+def test_the_repeat_of_a_batch_waits_for_the_very_jobs_it_answers_with(served: Served) -> None:
+    """Not for an earlier one of the same name, which is recorded as deleted."""
+    batch = {"jobs": [job(name="there")]}
+    old = _there(served)
+    assert served("DELETE", f"/v1/jobs/{old}").status_code == 204
+    served.pause_recording()
+    for _ in range(2):
+        unknown = served("POST", "/v1/jobs:batch", batch, Idempotency_Key="k")
+        assert (unknown.status_code, unknown.json().get("durability")) == (503, "unknown"), unknown.text
+    served.go_on_recording()
+    settled = served("POST", "/v1/jobs:batch", batch, Idempotency_Key="k")
+    assert (settled.status_code, settled.headers[HEADER]) == (201, "postgres")
+    assert old not in {j["job_id"] for j in settled.json()["items"]}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/jobs:pause", {"filter": {"name": "there"}}),
+        ("DELETE", "/v1/teams/default/calendars/days", None),
+        ("POST", "/v1/jobs/past/backfill", SPAN),
+    ],
+)
+def test_a_change_that_waits_for_earlier_ones_does_not_say_that_it_was_made(
+    served: Served, method: str, path: str, body: Any
+) -> None:
+    _there(served)
+    assert served("POST", "/v1/jobs", PAST).status_code == 201
+    assert served("PUT", CALENDAR, DATES).status_code == 201
+    served.pause_recording()
+    assert served("POST", "/v1/jobs?ack=redis", job()).status_code == 201
+    refused = served(method, path, body)
+    assert (refused.status_code, refused.json()["code"]) == (503, "unavailable"), refused.text
+    assert "before this request" in refused.json()["detail"]
+    assert "durability" not in refused.json()
+    served.go_on_recording()
+    assert served(method, path, body).status_code // 100 == 2
+
+
 def test_a_name_that_was_deleted_and_made_again_unrecorded_is_found_as_it_is_now(served: Served) -> None:
     old = _there(served)
     served.pause_recording()

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from rsched_api import health, openapi
 from rsched_api.app import ROUTES
+from rsched_api.deadline import Deadline
 from rsched_api.main import check_bind
-from rsched_api.problems import Deadline
 
 from rsched.core.errors import Misconfigured
 from rsched.core.settings import ApiSettings
@@ -116,7 +116,7 @@ def test_a_server_that_hangs_is_answered_for_within_the_deadline(world: World) -
     async def hangs(scope: Any, receive: Any, send: Any) -> None:
         await asyncio.Event().wait()
 
-    world.call.app = Deadline(hangs, seconds=0.01)  # type: ignore[assignment]
+    world.call.app = Deadline(hangs, seconds=0.01, margin_s=0, slack_s=0)  # type: ignore[assignment]
     read, write = world.call("GET", "/v1/jobs"), world.call("POST", "/v1/jobs")
     assert (read.status, read.json["code"]) == (503, "unavailable")
     assert (write.status, write.json["durability"], write.headers["retry-after"]) == (503, "unknown", "1")
@@ -131,3 +131,12 @@ def test_readiness_names_a_server_that_hangs(world: World, monkeypatch: pytest.M
 
     world.store.is_open = hangs  # type: ignore[method-assign]
     assert world.call("GET", "/readyz").json["reasons"] == ["Redis did not answer within 0.01 s"]
+
+
+def test_requests_are_counted_by_what_they_asked_for(world: World) -> None:
+    world.create(name="n")
+    world.call("POST", "/v1/jobs/n/pause?ack=redis")
+    counted = world.call("GET", "/metrics").body.decode()
+    for endpoint, status in (("post_job", 201), ("pause_job", 200)):
+        line = f'rsched_api_requests_total{{endpoint="{endpoint}",method="POST",status="{status}"}} 1.0'
+        assert line in counted, [x for x in counted.splitlines() if "requests_total" in x]
