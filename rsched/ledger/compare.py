@@ -10,6 +10,7 @@ from rsched.core.packed import RunRecord
 from rsched.core.states import JobState
 from rsched.ledger.base import Base
 from rsched.ledger.rebuild import LedgerJob
+from rsched.ledger.staging import claimed_on
 from rsched.ledger.stored import RUN_COLUMNS, run_of
 
 
@@ -40,13 +41,13 @@ class CompareVerbs(Base):
             for j, v, s, f, b in rows
         }
 
-    async def runs_newest(self, run_ids: Sequence[str]) -> dict[RunId, RunRecord]:
-        """The newest record of those runs that the ledger has."""
+    async def runs_newest(self, run_ids: Sequence[str], *, since: int = 0) -> dict[RunId, RunRecord]:
+        """The newest record of those runs that the ledger has. since: when (ms) the first of them was claimed."""
         if not run_ids:
             return {}
         rows = await self._all(
-            f"SELECT DISTINCT ON (run_id) {RUN_COLUMNS} FROM runs WHERE run_id = ANY(%s)"
+            f"SELECT DISTINCT ON (run_id) {RUN_COLUMNS} FROM runs WHERE claimed_on >= %s AND run_id = ANY(%s)"
             " ORDER BY run_id, fence DESC, rev DESC",
-            (list(run_ids),),
+            (claimed_on(since), list(run_ids)),
         )
         return {run.run_id: run.record for run in map(run_of, rows)}

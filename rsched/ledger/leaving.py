@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
+from psycopg.errors import LockNotAvailable
+
 from rsched.core.states import RunState
 from rsched.ledger.staging import claimed_on
 from rsched.ledger.upserts import PARTITION_LOCK, Connection
@@ -41,16 +43,42 @@ async def oldest_day(c: Connection, *, before: date) -> date | None:
     return row[0] if row else None
 
 
-async def leave_day(c: Connection, day: date, *, before_ms: int) -> None:
-    """Takes a day out of runs and attempts; what stays moves to the default partition. c: in autocommit mode."""
-    suffix, name = f"{day:%Y%m%d}", day.isoformat()
-    # Built beside writers, so that what stays is found at once when they are locked out.
-    await c.execute(f"DROP INDEX IF EXISTS stays_{suffix}".encode())
+async def leave_day(c: Connection, day: date, *, before_ms: int) -> bool:
+    """Takes a day out of runs and attempts; what stays moves to the default partition. c: in autocommit mode.
+
+    False where others hold the tables, and nothing was done.
+    """
+    suffix = f"{day:%Y%m%d}"
     present = await _tables(c, suffix)
-    if "runs" in present:
-        await c.execute(
-            f"CREATE INDEX CONCURRENTLY stays_{suffix} ON runs_{suffix} (run_id) WHERE {stays(before_ms)}".encode()
-        )
+    try:
+        if "runs" in present:
+            await _index_of_what_stays(c, suffix, before_ms=before_ms)
+        await _detach(c, day, present, before_ms=before_ms)
+    except LockNotAvailable:
+        return False
+    return True
+
+
+async def _index_of_what_stays(c: Connection, suffix: str, *, before_ms: int) -> None:
+    """Built beside writers, so that what stays is found at once when they are locked out.
+
+    One that an earlier try left serves as well: what stays on a later day is a part of it.
+    """
+    found = await c.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)", (f"stays_{suffix}",))
+    row = await found.fetchone()
+    if row and row[0]:
+        return
+    if row:  # a try that was cut off
+        async with c.transaction():
+            await c.execute(_LIMITS[0].encode())
+            await c.execute(f"DROP INDEX stays_{suffix}".encode())
+    await c.execute(
+        f"CREATE INDEX CONCURRENTLY stays_{suffix} ON runs_{suffix} (run_id) WHERE {stays(before_ms)}".encode()
+    )
+
+
+async def _detach(c: Connection, day: date, present: list[str], *, before_ms: int) -> None:
+    suffix, name = f"{day:%Y%m%d}", day.isoformat()
     async with c.transaction():
         for limit in _LIMITS:
             await c.execute(limit.encode())

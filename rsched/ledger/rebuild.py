@@ -13,6 +13,7 @@ import msgspec
 
 from rsched.core.ids import JobId
 from rsched.ledger.base import Base
+from rsched.ledger.staging import claimed_on
 
 _PAGE_S = 60.0
 # The fields of a head are told apart in its bytes as text; what is no number gives NULL and is found by its id.
@@ -33,6 +34,21 @@ _DISTINCT = (
     f"WITH RECURSIVE t AS (SELECT (SELECT min({{x}}) FROM jobs WHERE {_SHARD_OF} = '{{kind}}') AS x UNION ALL"
     f" SELECT (SELECT min({{x}}) FROM jobs WHERE {_SHARD_OF} = '{{kind}}' AND {{x}} > t.x) FROM t WHERE t.x IS NOT NULL)"
 )
+
+
+# Nothing where the shard has been opened under a later generation. Locked, so that an opening waits for what goes with this.
+_LATEST = "WITH latest AS (SELECT 1 FROM shards WHERE shard = %s AND generation <= %s FOR UPDATE)"
+
+
+class SettledRange(NamedTuple):
+    """Occurrences from first to last (ms, both included). at: when it was decided. sv: of a catch-up range that owes them, None
+    where they are skipped.
+    """
+
+    first: int
+    last: int
+    at: int
+    sv: int | None
 
 
 class LedgerJob(NamedTuple):
@@ -56,20 +72,27 @@ class RebuildVerbs(Base):
             "job_id > %s AND shard = %s AND NOT forgotten", (after, shard), order="job_id", limit=limit
         )
 
-    async def keep_marks(self, shard: str) -> None:
-        """Keeps the watermarks as they are for the rebuild that begins, or as an unfinished one has kept them. Unavailable."""
+    async def keep_marks(self, shard: str, *, generation: int) -> None:
+        """Keeps the watermarks as they are for the rebuild that begins, or as an unfinished one has kept them. Nothing where a
+        later generation's has begun. Unavailable.
+        """
         await self._do(
-            "INSERT INTO rebuild_marks (shard, partition, ms) SELECT shard, partition, ms FROM watermarks"
-            " WHERE shard = %s AND NOT EXISTS (SELECT 1 FROM rebuild_marks r WHERE r.shard = %s)",
-            (shard, shard),
+            f"{_LATEST} INSERT INTO rebuild_marks (shard, partition, ms) SELECT shard, partition, ms FROM watermarks"
+            " WHERE shard = %s AND EXISTS (SELECT 1 FROM latest)"
+            " AND NOT EXISTS (SELECT 1 FROM rebuild_marks r WHERE r.shard = %s)",
+            (shard, generation, shard, shard),
         )
 
     async def kept_marks(self, shard: str) -> dict[int, int]:
         """partition -> ms, as keep_marks kept them."""
         return dict(await self._all("SELECT partition, ms FROM rebuild_marks WHERE shard = %s", (shard,)))
 
-    async def drop_marks(self, shard: str) -> None:
-        await self._do("DELETE FROM rebuild_marks WHERE shard = %s", (shard,))
+    async def drop_marks(self, shard: str, *, generation: int) -> None:
+        """Those of a later generation's rebuild stay. Unavailable."""
+        await self._do(
+            f"{_LATEST} DELETE FROM rebuild_marks WHERE shard = %s AND EXISTS (SELECT 1 FROM latest)",
+            (shard, generation, shard),
+        )
 
     async def jobs_by_id(self, shard: str, ids: Sequence[str]) -> list[LedgerJob]:
         """Those of the jobs that Redis should have, by id."""
@@ -118,13 +141,37 @@ class RebuildVerbs(Base):
             f"{_SHARD_OF} = 'c' AND {_ARG} = %s AND job_id > %s", (shard, arg, after), order="job_id", limit=limit
         )
 
-    async def runs_known(self, run_ids: Sequence[str]) -> dict[str, tuple[bool, int]]:
-        """Of those runs that the ledger has: whether they were skipped or withdrawn, and their sv."""
+    async def runs_known(self, run_ids: Sequence[str], *, since: int) -> dict[str, tuple[bool, int]]:
+        """Of those runs that the ledger has, none claimed before since (ms): whether a later version of the schedule owes them
+        again, being skipped or not started, and their sv.
+        """
         rows = await self._all(
-            "SELECT run_id, bool_and(state = 'SKIPPED'), max(sv) FROM runs WHERE run_id = ANY(%s) GROUP BY run_id",
-            (list(run_ids),),
+            "SELECT run_id, bool_and(state IN ('SKIPPED', 'QUEUED')), max(sv) FROM runs"
+            " WHERE claimed_on >= %s AND run_id = ANY(%s) GROUP BY run_id",
+            (claimed_on(since), list(run_ids)),
         )
         return {r[0]: (bool(r[1]), int(r[2])) for r in rows}
+
+    async def settled(self, dues: Sequence[tuple[JobId, int]]) -> dict[JobId, list[SettledRange]]:
+        """Of those jobs what was decided, otherwise than by a run, about occurrences from the given instant (ms) on: skipped by
+        the misfire policy, or owed by a catch-up range.
+        """
+        rows = await self._all(
+            "WITH u AS (SELECT * FROM unnest(%s::text[], %s::bigint[]) AS u(job_id, since))"
+            " SELECT job_id, first_at, last_at, at, NULL FROM u JOIN skips USING (job_id)"
+            " WHERE last_at >= since AND reason = 'misfire' UNION ALL"
+            " SELECT job_id, start_at, end_at, made_at, sv FROM u JOIN catchups USING (job_id)"
+            " WHERE end_at >= since AND start_at <= end_at",
+            ([job for job, _ in dues], [due for _, due in dues]),
+        )
+        found: dict[JobId, list[SettledRange]] = {}
+        for job, first, last, at, sv in rows:
+            found.setdefault(JobId(job), []).append(SettledRange(int(first), int(last), int(at), sv))
+        return found
+
+    async def remember(self, jobs: Sequence[JobId]) -> None:
+        """These were forgotten, and are in Redis again. Unavailable."""
+        await self._do("UPDATE jobs SET forgotten = false WHERE job_id = ANY(%s) AND forgotten", (list(jobs),))
 
     async def calendars(self, shard: str) -> list[tuple[str, str, int, bytes]]:
         """All calendars of exclusions: (team, name, version, body)."""

@@ -34,7 +34,9 @@ _ORDER = {"runs": "claimed_on, run_id", "attempts": "claimed_on, run_id, attempt
 
 
 class Done(NamedTuple):
-    """kind: left (a day, or a sweep of what was kept, is on its way), archived, pruned, nothing, busy (another session)."""
+    """kind: left (a day, or a sweep of what was kept, is on its way), archived, pruned, nothing, busy (another session), waits
+    (others hold the tables that a day would leave: to be tried again in a minute or so, as each try stops all who record).
+    """
 
     kind: str
     name: str = ""
@@ -62,7 +64,8 @@ class RetentionVerbs(Base):
         before_ms = (first - date(1970, 1, 1)).days * DAY_MS
         day = await leaving.oldest_day(c, before=first)
         if day is not None:
-            await leaving.leave_day(c, day, before_ms=before_ms)
+            if not await leaving.leave_day(c, day, before_ms=before_ms):
+                return Done("waits", day.isoformat())
             faults.point("retention.after_leave")
             return Done("left", day.isoformat())
         if swept_on == today:

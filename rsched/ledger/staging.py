@@ -18,6 +18,7 @@ from rsched.core.packed import (
     RangeEvent,
     RunEvent,
     SkipEvent,
+    TriggerEvent,
     WatermarkEvent,
     WorkerEvent,
     unpack_head,
@@ -43,6 +44,13 @@ def claimed_on(claimed_at: int) -> date:
     return _day(claimed_at // DAY_MS)
 
 
+def recordable(text: str) -> str:
+    """The text, with what Postgres takes in none (NUL, lone surrogates) written out."""
+    if text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+
+
 class Refused(NamedTuple):
     """An event that can't be recorded, and why."""
 
@@ -62,6 +70,7 @@ class Batch:
         self.ranges: dict[tuple[str, int, int], RangeEvent] = {}
         self.exclusions: dict[tuple[str, str], ExclusionsEvent] = {}
         self.payloads: dict[str, bytes] = {}
+        self.triggers: dict[tuple[str, str], int] = {}
         self.watermarks: dict[int, int] = {}
         self.workers: dict[str, WorkerEvent] = {}
         self.poison: list[PoisonEvent] = []
@@ -112,6 +121,9 @@ class Batch:
                 self.exclusions[calendar] = event
         elif isinstance(event, PayloadEvent):
             self.payloads[event.run] = event.payload
+        elif isinstance(event, TriggerEvent):
+            keyed = (event.job, event.hash)
+            self.triggers[keyed] = max(event.at, self.triggers.get(keyed, 0))
         elif isinstance(event, WatermarkEvent):
             self.watermarks[event.partition] = max(event.ms, self.watermarks.get(event.partition, 0))
         elif isinstance(event, WorkerEvent):
@@ -157,19 +169,22 @@ class Batch:
                 self.refused.append(Refused(event, str(error)))
                 continue
             state = r.state
-            error_text = detail if detail and state in _ENDINGS and detail != GIVEN_BACK else None
+            error_text = recordable(detail) if detail and state in _ENDINGS and detail != GIVEN_BACK else None
             rows.append(
-                (day, run, state.value, r.rev, r.lane, r.sv, r.attempt, r.fence, r.worker, r.claimed_at, r.due_at,
-                 r.started_at, r.flags, at if state.final else None, error_text)
+                (day, run, state.value, r.rev, recordable(r.lane), r.sv, r.attempt, r.fence, recordable(r.worker),
+                 r.claimed_at, r.due_at, r.started_at, recordable(r.flags), at if state.final else None, error_text)
             )  # fmt: skip
         rows.sort(key=_run_key)
         return rows
 
     def attempt_rows(self) -> list[Row]:
-        return [
-            (day, run, attempt, r.fence, r.state.value, r.worker, was_due or r.due_at, r.started_at, at, detail)
-            for (day, run, attempt), (_, r, at, detail, was_due) in sorted(self.attempts.items(), key=lambda item: item[0])
-        ]
+        rows = []
+        for (day, run, attempt), (_, r, at, detail, was_due) in sorted(self.attempts.items(), key=lambda item: item[0]):
+            rows.append(
+                (day, run, attempt, r.fence, r.state.value, recordable(r.worker), was_due or r.due_at, r.started_at, at,
+                 recordable(detail))
+            )  # fmt: skip
+        return rows
 
     def job_rows(self) -> list[Row]:
         return sorted(self.jobs.values(), key=lambda row: row[0])

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, timedelta
+from operator import itemgetter
 from typing import Any
 
 from psycopg import AsyncConnection, sql
+from psycopg.errors import CheckViolation
 
+from rsched.core.states import RunState
 from rsched.ledger.staging import Batch, Row
 from rsched.runtime import faults
 
 Connection = AsyncConnection[tuple[Any, ...]]
 # Taken by whoever makes or detaches partitions.
 PARTITION_LOCK = 7_231_043
+OPEN = [s.value for s in RunState if not s.final]
 
 _RUN_TYPES = ("date", "text", "text", "int8", "text", "int8", "int4", "int8", "text", "int8", "int8", "int8", "text",
               "int8", "text")  # fmt: skip
@@ -50,6 +55,14 @@ ON CONFLICT (claimed_on, run_id) DO UPDATE SET
     error = excluded.error, stream = excluded.stream, generation = excluded.generation, n = excluded.n
 WHERE (t.fence, t.rev) < (excluded.fence, excluded.rev)
 """
+# Runs that are open though claimed before the shard's mark. Those that are there, or ended by a later record, do no harm.
+_STRAGGLERS = """
+INSERT INTO stragglers (shard, claimed_on, run_id)
+SELECT %s, claimed_on, run_id FROM staged_runs WHERE claimed_at < %s AND state = ANY(%s) ORDER BY claimed_on, run_id
+ON CONFLICT DO NOTHING
+"""
+# The lock is what moving the mark waits for, and only that (stragglers.py).
+_MARK = "SELECT listing_to FROM straggler_marks WHERE shard = %s FOR KEY SHARE"
 _ATTEMPTS = """
 INSERT INTO attempts AS t SELECT * FROM staged_attempts
 ON CONFLICT (claimed_on, run_id, attempt) DO UPDATE SET
@@ -94,14 +107,22 @@ async def _copy(c: Connection, table: str, *, types: Sequence[str], rows: Sequen
             await copy.write_row(row)
 
 
-async def write(c: Connection, batch: Batch, *, shard: str, journal_id: tuple[str, int, int]) -> None:
-    """All rows of the batch; journal_id: stream, generation, n."""
+_claimed_at = itemgetter(9)
+
+
+async def write(c: Connection, batch: Batch, *, shard: str, journal_id: tuple[str, int, int]) -> int:
+    """All rows of the batch; the latest claim among its runs (ms), 0 for none. journal_id: stream, generation, n."""
+    claimed_to = 0
     if rows := batch.run_rows():
+        claimed_to = max(map(_claimed_at, rows))
+        mark = await _mark(c, shard)
         await _copy(c, "staged_runs", types=_RUN_TYPES, rows=rows)
         faults.point("recorder.after_copy")
         await c.execute(_RUNS, (shard, *journal_id))
         if any(row[2] == "DEAD" for row in rows):
             await c.execute(_DEAD)
+        if min(map(_claimed_at, rows)) < mark:
+            await c.execute(_STRAGGLERS, (shard, mark, OPEN))
     if rows := batch.attempt_rows():
         await _copy(c, "staged_attempts", types=_ATTEMPT_TYPES, rows=rows)
         await c.execute(_ATTEMPTS)
@@ -111,6 +132,15 @@ async def write(c: Connection, batch: Batch, *, shard: str, journal_id: tuple[st
         if any(row[2] is None for row in rows):
             await c.execute(_TOMBSTONES, journal_id)
     await _small(c, batch, shard)
+    return claimed_to
+
+
+async def _mark(c: Connection, shard: str) -> int:
+    """The shard's mark ahead (ms), which stays until the transaction is over."""
+    while (row := await (await c.execute(_MARK, (shard,))).fetchone()) is None:
+        # Not by whoever moves it: then those who had found none would hold no lock.
+        await c.execute("INSERT INTO straggler_marks (shard) VALUES (%s) ON CONFLICT DO NOTHING", (shard,))
+    return int(row[0])
 
 
 async def _small(c: Connection, batch: Batch, shard: str) -> None:
@@ -141,6 +171,14 @@ async def _small(c: Connection, batch: Batch, shard: str) -> None:
                 "INSERT INTO payloads (run_id, payload) VALUES (%s, %s) ON CONFLICT DO NOTHING",
                 sorted(batch.payloads.items()),
             )
+        if batch.triggers:
+            keyed = sorted(batch.triggers.items())
+            await cursor.execute(
+                "INSERT INTO triggers AS t (shard, job_id, hash, at)"
+                " SELECT %s, j, h, a FROM unnest(%s::text[], %s::text[], %s::bigint[]) AS u(j, h, a)"
+                " ON CONFLICT (job_id, hash) DO UPDATE SET shard = excluded.shard, at = excluded.at WHERE t.at < excluded.at",
+                (shard, [k[0] for k, _ in keyed], [k[1] for k, _ in keyed], [at for _, at in keyed]),
+            )
         if batch.watermarks:
             parts = sorted(batch.watermarks.items())
             await cursor.execute(
@@ -161,7 +199,8 @@ async def _small(c: Connection, batch: Batch, shard: str) -> None:
 async def make_partitions(c: Connection, first: date, days: int) -> None:
     """Tables for `days` days from `first`; those that are there stay. Under PARTITION_LOCK.
 
-    Not for a day that has left for the archive: what is recorded of it goes to the default partition.
+    Not for a day that has left for the archive: what is recorded of it goes to the default partition. Nor for one of which
+    there is something in the default partition already, because it had no table when that was recorded.
     """
     found = await c.execute(
         "SELECT day FROM archived WHERE day >= %s AND day < %s", (first, first + timedelta(days=days))
@@ -174,7 +213,9 @@ async def make_partitions(c: Connection, first: date, days: int) -> None:
         for table in ("runs", "attempts"):
             # fillfactor: room on each page for a run's moves as heap-only updates.
             room = " WITH (fillfactor = 70)" if table == "runs" else ""
-            await c.execute(
-                f"CREATE TABLE IF NOT EXISTS {table}_{day:%Y%m%d} PARTITION OF {table}"
-                f" FOR VALUES FROM ('{day}') TO ('{day + timedelta(days=1)}'){room}".encode()
-            )
+            with suppress(CheckViolation):
+                async with c.transaction():
+                    await c.execute(
+                        f"CREATE TABLE IF NOT EXISTS {table}_{day:%Y%m%d} PARTITION OF {table}"
+                        f" FOR VALUES FROM ('{day}') TO ('{day + timedelta(days=1)}'){room}".encode()
+                    )

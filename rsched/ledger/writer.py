@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import date, timedelta
-from typing import Any
 from weakref import WeakSet
 
 import psycopg
 
 from rsched.core.errors import Unavailable
-from rsched.core.packed import Event, PoisonEvent, RunEvent
-from rsched.ledger.base import Base
+from rsched.core.packed import Event
+from rsched.ledger.aside import AsideVerbs, without_detail
 from rsched.ledger.failures import REFUSED
 from rsched.ledger.positions import CHANNEL, START, Position, parse_position
 from rsched.ledger.staging import DAY_MS, Batch, Refused, claimed_on
@@ -21,7 +21,6 @@ from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
 
 _log = get_logger("rsched.ledger")
-_RAW_BYTES = 100_000
 # For a batch of 50,000 events on a slow disk; one that takes longer is tried again.
 _RECORD_S = 30.0
 
@@ -30,26 +29,38 @@ class _Moved(Exception):
     """The position is not what the caller read."""
 
 
-class Writer(Base):
+class Writer(AsideVerbs):
     def __init__(self, url: str, *, pool_max: int, clock: Clock) -> None:
         super().__init__(url, pool_max=pool_max, clock=clock)
         self._staged: WeakSet[Connection] = WeakSet()
         self._days: set[date] = set()
+        self._claimed_to: dict[str, int] = {}
+        self._aside: Counter[tuple[str, str]] = Counter()
 
     async def position(self, shard: str, stream: str) -> str:
         """The last recorded entry of a stream, "0-0" for none. Unavailable."""
         row = await self._one("SELECT generation, n FROM positions WHERE shard = %s AND stream = %s", (shard, stream))
         return str(Position(*row)) if row else str(START)
 
+    def claimed_to(self, shard: str) -> int:
+        """The latest claim (ms) that this process recorded of the shard, 0 for none yet."""
+        return self._claimed_to.get(shard, 0)
+
+    def set_aside(self, shard: str, stream: str) -> int:
+        """How many events of the stream this process has set aside."""
+        return self._aside[shard, stream]
+
     async def record(self, shard: str, *, stream: str, expected: str, new: str, events: Sequence[Event]) -> bool:
         """Records the events after `expected` up to `new` and moves the position, all or nothing.
 
         False where the position was not `expected`: someone else recorded. Events that Postgres refuses are set aside
-        in `poison`. Unavailable: not recorded, or (when the re-read failed, too) unknown; read the position again.
+        in `poison`; a run's event is recorded all the same if it can be without its text. Unavailable: not recorded, or (when
+        the re-read failed, too) unknown; read the position again.
         Entries of two generations go in two calls, so that the end of the first is known.
         """
         before, after = parse_position(expected), parse_position(new)
         refused: list[Refused] = []
+        again: list[Event] = []
         while True:
             try:
                 await self._transact(shard, stream=stream, before=before, after=after, events=events, refused=refused)
@@ -64,8 +75,12 @@ class Writer(Base):
                 if not found:
                     raise Unavailable(f"Postgres refused a batch and none of its events: {error}") from error
                 bad = {id(r.event) for r in found}
-                events = [e for e in events if id(e) not in bad]
-                refused.extend(found)
+                tried = {id(e) for e in again}
+                fresh = [r for r in found if id(r.event) not in tried]
+                refused += fresh
+                stripped = [e for r in fresh if (e := without_detail(r.event))]
+                again += stripped
+                events = [*(e for e in events if id(e) not in bad), *stripped]
                 continue
             return True
 
@@ -86,11 +101,13 @@ class Writer(Base):
             async with c.transaction():
                 await self._move(c, shard, stream=stream, before=before, after=after)
                 faults.point("recorder.after_lock")
-                await write(c, batch, shard=shard, journal_id=(stream, *after))
+                claimed_to = await write(c, batch, shard=shard, journal_id=(stream, *after))
                 faults.point("recorder.after_upsert")
-                await self._set_aside(c, shard, stream=stream, batch=batch, refused=refused)
+                aside = await self._set_aside(c, shard, stream=stream, batch=batch, refused=refused)
                 await c.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{shard} {stream} {after}"))
                 faults.point("recorder.before_commit")
+        self._claimed_to[shard] = max(claimed_to, self.claimed_to(shard))
+        self._aside[shard, stream] += aside
 
     async def _move(self, c: Connection, shard: str, *, stream: str, before: Position, after: Position) -> None:
         if before == START:
@@ -113,19 +130,6 @@ class Writer(Base):
                 (shard, stream, *before),
             )
 
-    async def _set_aside(
-        self, c: Connection, shard: str, *, stream: str, batch: Batch, refused: Sequence[Refused]
-    ) -> None:
-        aside = [*refused, *batch.refused, *(Refused(p, "could not be read in Redis") for p in batch.poison)]
-        for event, reason in aside:
-            kind, key, raw = _described(event)
-            _log.error("an event was set aside", extra={"fields": {"shard": shard, "kind": kind, "key": key,
-                                                                     "reason": reason}})  # fmt: skip
-            await c.execute(
-                "INSERT INTO poison (shard, stream, kind, key, raw, reason) VALUES (%s, %s, %s, %s, %s, %s)",
-                (shard, stream, kind, key, raw, _clean(reason)),
-            )
-
     async def write_again(self, shard: str, events: Sequence[Event]) -> None:
         """What Redis has and Postgres may have lost; no position moves, and only what is newer is written. Unavailable."""
         last = parse_position(await self.position(shard, "definitions"))
@@ -144,14 +148,6 @@ class Writer(Base):
             half = len(events) // 2
             await self.write_again(shard, events[:half])
             await self.write_again(shard, events[half:])
-
-    async def record_gap(self, shard: str, *, stream: str, before: Position, found: Position) -> None:
-        """On record among what was set aside: entries between the two are missing. Unavailable."""
-        reason = f"entries after {before} and before {found} are missing: what ended in them has no history"
-        await self._do(
-            "INSERT INTO poison (shard, stream, kind, key, raw, reason) VALUES (%s, %s, 'gap', %s, '', %s)",
-            (shard, stream, str(found), reason),
-        )
 
     async def _bisect(self, shard: str, *, stream: str, after: Position, events: Sequence[Event]) -> list[Refused]:
         """The events that Postgres refuses, each found by trial transactions that are rolled back."""
@@ -209,20 +205,7 @@ class Writer(Base):
     async def make_partitions_ahead(self, *, days: int = 8) -> None:
         """Partitions from today on. Unavailable."""
         today = claimed_on(self._clock.wall_ms())
+        # A server that was put back from a backup has fewer of them than this process remembers.
+        self._days.clear()
         async with self._connection() as c, c.transaction():
             await self._make(c, [today + timedelta(days=n) for n in range(days)])
-
-
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
-
-
-def _described(event: Event) -> tuple[str, str, bytes]:
-    kind = type(event).__name__.removesuffix("Event").lower()
-    key: Any = event[0]
-    raw = repr(event)
-    if isinstance(event, PoisonEvent):
-        kind, key, raw = event.kind, event.key, event.raw
-    elif isinstance(event, RunEvent):
-        raw = "\n".join((event.run, event.record.pack(), str(event.at), event.detail))
-    return _clean(kind), _clean(str(key)), raw.encode("utf-8", "backslashreplace")[:_RAW_BYTES]

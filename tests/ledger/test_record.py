@@ -11,11 +11,13 @@ import psycopg
 import pytest
 
 from rsched.core.errors import Misconfigured, Unavailable
-from rsched.core.ids import JobId
+from rsched.core.ids import JobId, RunId
 from rsched.core.packed import Event, SkipEvent, WatermarkEvent, WorkerEvent
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
+from rsched.ledger.aside import NO_DETAIL
 from rsched.ledger.repair import FENCE_PER_MS, MAX_FENCE
+from rsched.ledger.staging import claimed_on
 from rsched.runtime.clock import SystemClock
 from tests.ledger.events import T0, job, job_id, run
 
@@ -132,9 +134,7 @@ def test_what_postgres_refuses_is_set_aside_and_the_rest_recorded(
     async def body(ledger: Ledger) -> None:
         good: list[Event] = [run(T0 + i) for i in range(300)]
         bad: list[Event] = [
-            run(T0 + 1000, state=T, attempt=1, fence=2, at=T0, detail="a\0b"),
             run(T0 + 1001, rev=2**70),
-            run(T0 + 1002, worker="x\0y"),
             run(T0 + 1003, claimed_at=10**17),
             job("bad", tags=["a\0b"]),
             job("other")._replace(value=b"nonsense"),
@@ -150,8 +150,74 @@ def test_what_postgres_refuses_is_set_aside_and_the_rest_recorded(
 
     ledger_test(database_url, body)
     with psycopg.connect(database_url) as c:
-        assert c.execute("SELECT count(*) FROM poison WHERE reason <> ''").fetchone() == (7,)
-    assert len([r for r in caplog.records if r.levelname == "ERROR"]) == 7
+        assert c.execute("SELECT count(*) FROM poison WHERE reason <> ''").fetchone() == (5,)
+    assert len([r for r in caplog.records if r.levelname == "ERROR"]) == 5
+
+
+UNRECORDABLE = ["bad \0 text", "half a pair \ud800", "\0", "\udfff\0ü"]
+
+
+@pytest.mark.parametrize("text", UNRECORDABLE, ids=ascii)
+@pytest.mark.parametrize("state", [T, D, RunState.CANCELLED, RunState.SKIPPED], ids=str)
+def test_no_text_of_an_error_keeps_an_end_from_being_recorded(database_url: str, text: str, state: RunState) -> None:
+    async def body(ledger: Ledger) -> None:
+        end = run(state=state, rev=3, attempt=1, fence=7, worker=f"w{text}", detail=f"said: {text}")
+        assert await record(ledger, [*LIFE[:2], end])
+        found = await ledger.run(RUN)
+        assert found is not None
+        assert (found.record.state, found.record.rev) == (state, 3)
+        shown = text.replace("\0", "\\0").replace("\ud800", "\\ud800").replace("\udfff", "\\udfff")
+        assert (found.error, found.record.worker) == (f"said: {shown}", f"w{shown}")
+        if state in (T, D):
+            assert [(a.attempt, a.error) for a in found.attempts] == [(1, f"said: {shown}")]
+        assert await ledger._all("SELECT * FROM poison", ()) == []
+
+    ledger_test(database_url, body)
+
+
+REFUSING = "ALTER TABLE {} ADD CHECK (error NOT LIKE 'refuse%%')"
+
+
+@pytest.mark.parametrize("table", ["runs", "attempts"])
+@pytest.mark.parametrize("state", [T, D], ids=str)
+def test_an_end_that_is_refused_for_its_text_is_recorded_without_it(
+    database_url: str, table: str, state: RunState
+) -> None:
+    async def body(ledger: Ledger) -> None:
+        await ledger._do(REFUSING.format(table), ())
+        end = run(state=state, rev=3, attempt=1, fence=7, detail="refuse me")
+        assert await record(ledger, [*LIFE[:2], end, *(run(T0 + i) for i in range(1, 50))])
+        found = await ledger.run(RUN)
+        assert found is not None
+        assert (found.record.state, found.error) == (state, NO_DETAIL)
+        assert [(a.attempt, a.error) for a in found.attempts] == [(1, NO_DETAIL)]
+        assert len((await ledger.runs(job_id(), limit=100))[0]) == 50
+        (aside,) = await ledger._all("SELECT kind, key, raw FROM poison", ())
+        assert aside[:2] == ("run", RUN)
+        assert b"refuse me" in aside[2]
+        assert await ledger.ends_aside([(found.run_id, found.record)]) == {}
+
+    ledger_test(database_url, body)
+
+
+def test_an_end_that_is_refused_whatever_it_says_is_set_aside_once_and_known_as_the_runs_end(database_url: str) -> None:
+    async def body(ledger: Ledger) -> None:
+        await ledger._do("ALTER TABLE runs ADD CHECK (state <> 'DEAD')", ())
+        end = run(state=D, rev=3, attempt=1, fence=7, detail="line one\nline two")
+        other = run(T0 + 1, state=R, rev=2, attempt=1, fence=8)
+        no_end = run(T0 + 1, state=R, rev=2**70, attempt=1, fence=8)
+        assert await record(ledger, [*LIFE[:2], end, run(T0 + 1), other])
+        assert await record(ledger, [no_end], expected="1-0", new="1-1")
+        assert await ledger._all("SELECT key FROM poison ORDER BY id", ()) == [(RUN,), (other.run,)]
+        assert ledger.set_aside("s0", "journal") == 2
+        found = await ledger.runs_newest([RUN, other.run])
+        assert {r.state for r in found.values()} == {R}
+        assert await ledger.ends_aside(list(found.items())) == {RUN: end.record}
+        later = [(RunId(RUN), end.record._replace(state=R, rev=4))]
+        assert await ledger.ends_aside(later) == {}
+        assert await ledger.ends_aside([]) == {}
+
+    ledger_test(database_url, body)
 
 
 def test_jobs_keep_the_greatest_version_and_a_deleted_one_its_definition(database_url: str) -> None:
@@ -315,5 +381,29 @@ def test_after_an_unknown_commit_the_position_tells(
             with pytest.raises(Unavailable):
                 await record(ledger, [run()])
         assert (await ledger.run(RUN) is not None) is done
+
+    ledger_test(database_url, body)
+
+
+def test_a_postgres_that_was_put_back_with_fewer_days_takes_them_all_the_same(database_url: str) -> None:
+    async def body(ledger: Ledger) -> None:
+        await ledger.make_partitions_ahead()
+        assert await record(ledger, [run(T0)])
+        tables = (
+            "SELECT relname FROM pg_class WHERE relname ~ '^(runs|attempts)_[0-9]{8}$' AND relkind = 'r' ORDER BY 1"
+        )
+        before = await ledger._all(tables, ())
+        # As the backup has it. This process has seen them all.
+        for (table,) in before:
+            await ledger._do(f"DROP TABLE {table}", ())
+        assert await record(ledger, [run(T0 + 1)], expected="1-0", new="1-1")
+        assert await ledger.run(f"{RUN.partition(':')[0]}:{T0 + 1}") is not None
+        # The day of what was recorded without a table goes on without one.
+        await ledger.make_partitions_ahead()
+        assert await record(ledger, [run(T0 + 2)], expected="1-1", new="1-2")
+        assert await ledger.run(f"{RUN.partition(':')[0]}:{T0 + 2}") is not None
+        assert await ledger._all("SELECT * FROM poison", ()) == []
+        day = f"runs_{claimed_on(T0):%Y%m%d}"
+        assert [t for t in before if t not in await ledger._all(tables, ())] == [(day,)]
 
     ledger_test(database_url, body)

@@ -21,11 +21,11 @@ from rsched.ledger import Ledger
 from rsched.ledger import archive as archives
 from rsched.ledger import retention as retentions
 from rsched.ledger.migrate import schema_version
-from rsched.ledger.positions import START
 from rsched.ledger.retention import Done
 from rsched.runtime import faults
 from rsched.runtime.clock import SystemClock
 from tests.ledger.events import T0, job, job_id, run
+from tests.ledger.test_open_runs import open_ids
 
 Q, R, T, S, D = RunState.QUEUED, RunState.RUNNING, RunState.RETRYING, RunState.SUCCEEDED, RunState.DEAD
 DAY = 86_400_000
@@ -143,9 +143,9 @@ def test_open_and_dead_runs_stay_where_all_readers_see_them(database_url: str, t
         assert died is not None
         assert [a.error for a in waits.attempts] == ["wait"]
         assert [a.error for a in died.attempts] == ['line\n"two", ü']
-        assert [r for r, _ in await ledger.open_runs("s0", after="", limit=9)] == [rid(T0 + 3)]
-        above = await ledger.runs_above("s0", stream="journal", above=START, after="", limit=9)
-        assert [r for r, _ in above] == [rid(T0 + 3), rid(T0 + 4), rid(TODAY)]
+        assert await open_ids(ledger, limit=9) == [rid(T0 + 3)]
+        there = [rid(T0 + 3), rid(T0 + 4), rid(TODAY)]
+        assert set(await ledger.runs_newest(there)) == set(there)
         assert [r.run_id for r in (await ledger.dead_letters())[0]] == [rid(T0 + 4)]
         assert [r.run_id for r in (await ledger.runs(job_id()))[0]] == [rid(TODAY), rid(T0 + 4), rid(T0 + 3)]
 
@@ -253,7 +253,7 @@ def test_a_crash_at_any_step_repeats_harmlessly(
                 break
             except Crash:
                 # Whatever is open or DEAD is seen all the while, and written to.
-                assert len(await ledger.open_runs("s0", after="", limit=9)) == 1
+                assert len(await open_ids(ledger, limit=9)) == 1
                 assert len((await ledger.dead_letters())[0]) == 1
         assert crashed
         rows = pyarrow.parquet.read_table(tmp_path / "runs" / f"{OLD}.parquet").to_pylist()
@@ -368,17 +368,47 @@ def test_of_rows_recorded_while_their_day_leaves_none_is_lost_or_doubled(databas
     retention_test(database_url, body)
 
 
+STAYS = "SELECT indexrelid::int, indisvalid FROM pg_index WHERE indexrelid = to_regclass('stays_20261026')"
+
+
 def test_a_session_in_a_transaction_delays_the_day_and_recording_only_briefly(
     database_url: str, tmp_path: Path
 ) -> None:
+    clock = At()
+
     async def body(ledger: Ledger) -> None:
         await record(ledger, old_day())
         async with await psycopg.AsyncConnection.connect(database_url) as c:
             await c.execute("LOCK TABLE runs IN ACCESS SHARE MODE")
-            with pytest.raises(Unavailable, match="lock timeout"):
-                await ledger.retain(tmp_path, days=DAYS)
+            assert await ledger.retain(tmp_path, days=DAYS) == Done("waits", OLD)
             await record(ledger, [run(T0 + 9)], n=1)
             assert await ledger.run(rid(T0)) is not None
+            # What was built for it is not built again, though another day is over.
+            (built,) = await query(database_url, STAYS)
+            clock.now += DAY
+            assert await ledger.retain(tmp_path, days=DAYS) == Done("waits", OLD)
+            assert await query(database_url, STAYS) == [built]
+        assert (await all_steps(ledger, tmp_path))[0] == Done("left", OLD)
+        assert await query(database_url, STAYS) == []
+
+    retention_test(database_url, body, clock=clock)
+
+
+def test_an_index_that_was_not_finished_is_built_again(database_url: str, tmp_path: Path) -> None:
+    async def body(ledger: Ledger) -> None:
+        await record(ledger, old_day())
+        async with await psycopg.AsyncConnection.connect(database_url) as c:
+            await c.execute("LOCK TABLE runs IN ACCESS SHARE MODE")
+            await ledger.retain(tmp_path, days=DAYS)
+            ((built, _),) = await query(database_url, STAYS)
+            async with await psycopg.AsyncConnection.connect(database_url) as other:
+                await other.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s", (built,))
+            async with asyncio.timeout(9):
+                assert await ledger.retain(tmp_path, days=DAYS) == Done("waits", OLD)
+        async with await psycopg.AsyncConnection.connect(database_url) as c:
+            await c.execute("LOCK TABLE attempts IN ACCESS SHARE MODE")
+            assert await ledger.retain(tmp_path, days=DAYS) == Done("waits", OLD)
+            assert [valid for _, valid in await query(database_url, STAYS)] == [True]
         assert (await all_steps(ledger, tmp_path))[0] == Done("left", OLD)
 
     retention_test(database_url, body)
