@@ -1,37 +1,51 @@
 -- Begins the opening of a shard on this server under a new generation; until `open` only adopt and repair verbs pass.
 -- MOVES
 -- KEYS    shard workers holders fence
--- ARGV    generation:text fence:text seen_after_ms:int lost:int
+-- ARGV    generation:text fence:text seen_after_ms:int lost:int whole:int
 --         fence: the floor, from Postgres. seen_after_ms: workers silent for longer, and for longer than their
 --         lease, are not waited for.
---         lost 1: Redis may not know all workers, so that the hold has to last one full lease.
+--         lost 1: Redis lost writes, so that it may not know all workers, whatever server it was on. whole 1: it was closed as
+--         planned, and not opened since.
 -- REPLY   ok now fence | stale now generation
--- COST    8 calls, 1 a worker
+-- COST    9 calls, 1 a worker
 --include key
 --include text
 --include server_ids
 --include now_ms
 local now = now_ms()
-local present = redis.call('HGET', KEYS[1], 'generation')
-if present and tonumber(present) >= tonumber(a_generation) then return {'stale', text(now), present} end
+local m = redis.call('HMGET', KEYS[1], 'generation', 'state', 'run_id', 'repl_id', 'fence_seen', 'hold_ms')
+if m[1] and tonumber(m[1]) >= tonumber(a_generation) then return {'stale', text(now), m[1]} end
 local run, repl = server_ids()
+-- A server that was started, or took over, may lack the last writes, however complete it looks: those of a worker that came and
+-- fetched in them are known to nobody if they were not recorded either. An opening that was not finished hands this on.
+local another = m[1] and (m[3] ~= run or m[4] ~= repl)
+  or (m[2] == 'recovering' and redis.call('SISMEMBER', key('holders'), '') == 1)
 -- The greatest fence of which this Redis knows what became of it; an opening that was not finished has raised the counter.
-local seen = redis.call('HMGET', KEYS[1], 'state', 'fence_seen')
-seen = seen[1] == 'recovering' and seen[2] or redis.call('GET', key('fence')) or '0'
+local fence_seen = m[2] == 'recovering' and m[5] or redis.call('GET', key('fence')) or '0'
 local fence = math.max(tonumber(redis.call('GET', key('fence')) or '0'), tonumber(a_fence))
-local workers = redis.call('HGETALL', key('workers'))
+local known = redis.call('HGETALL', key('workers'))
+local workers, newest = {}, 0
+for i = 1, #known, 2 do
+  local seen, lease = string.match(known[i + 1], '^(%d+)|[^|]*|?(%d*)$')
+  if seen then
+    workers[#workers + 1] = {known[i], tonumber(seen), tonumber(lease or '') or 0}
+    newest = math.max(newest, tonumber(seen))
+  end
+end
+-- The state that came back may be old: whoever was at work then may be now.
+local as_of = another and math.min(now, newest) or now
 redis.call('HSET', KEYS[1], 'generation', a_generation, 'state', 'recovering', 'run_id', run, 'repl_id', repl,
-  'closed_at', text(now), 'hold_until', '0', 'lost', text(a_lost), 'fence_seen', seen)
+  'closed_at', text(now), 'hold_until', '0', 'lost', text(a_lost), 'fence_seen', fence_seen)
 redis.call('SET', key('fence'), text(fence))
 redis.call('DEL', key('holders'))
-local longest = 0
-if a_lost == 1 then redis.call('SADD', key('holders'), '') end
-for i = 1, #workers, 2 do
-  local seen, lease = string.match(workers[i + 1], '^(%d+)|[^|]*|?(%d*)$')
-  lease = tonumber(lease or '') or 0
-  if seen and tonumber(seen) > now - math.max(a_seen_after_ms, lease) then
-    redis.call('SADD', key('holders'), workers[i])
-    longest = math.max(longest, lease)
+if (another and a_whole == 0) or a_lost == 1 then redis.call('SADD', key('holders'), '') end
+-- Who has adopted since the closing was heard of now; the others are of the state that came back.
+local longest = m[2] == 'recovering' and tonumber(m[6] or '0') or 0
+for i = 1, #workers do
+  local w = workers[i]
+  if w[2] > as_of - math.max(a_seen_after_ms, w[3]) then
+    redis.call('SADD', key('holders'), w[1])
+    longest = math.max(longest, w[3])
   end
 end
 -- How long the hold may last: the longest lease of those who are known to be at work.

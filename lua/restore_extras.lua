@@ -1,9 +1,10 @@
 -- Writes back what the ledger has beside jobs and runs: calendars of exclusions in a later version, catch-up ranges as far as
--- they were paid out. A range that was paid out to its end is dropped.
+-- they were paid out, keyed triggers that are not there. A range that was paid out to its end is dropped.
 -- MOVES
--- KEYS    shard exclusions catchup
+-- KEYS    shard exclusions catchup triggers
 -- ARGV    generation:text kind:text items:[name:text value:text]
 --         kind exclusions: (team/name, version newline body). kind catchup: (member, ''); from past `to`: nothing is left of it.
+--         kind triggers: (member, ms of the run); of these the shard may be open.
 -- REPLY   ok now count | closed
 -- COST    2 calls an item
 --include key
@@ -11,9 +12,9 @@
 --include recovering
 --include now_ms
 --include typed
-local refusal = recovering(a_generation)
+local refusal = recovering(a_generation, a_kind == 'triggers')
 if refusal then return refusal end
-typed({'catchup'}, {'exclusions'})
+typed({'catchup', 'triggers'}, {'exclusions'})
 local now = text(now_ms())
 local count = 0
 if a_kind == 'exclusions' then
@@ -23,6 +24,17 @@ if a_kind == 'exclusions' then
       redis.call('HSET', key('exclusions'), ARGV[i], ARGV[i + 1])
       count = count + 1
     end
+  end
+  return {'ok', now, text(count)}
+end
+if a_kind == 'triggers' then
+  local list = {}
+  for i = group_at, #ARGV, group_width do
+    list[#list + 1] = ARGV[i + 1]
+    list[#list + 1] = ARGV[i]
+  end
+  for i = 1, #list, 4000 do
+    count = count + redis.call('ZADD', key('triggers'), 'NX', unpack(list, i, math.min(i + 3999, #list)))
   end
   return {'ok', now, text(count)}
 end

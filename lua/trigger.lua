@@ -50,6 +50,10 @@ if a_payload ~= '' then
   events[3] = 'o'
   events[4] = run .. '\n' .. a_payload
 end
+if a_repeat_key ~= '' then
+  events[#events + 1] = 't'
+  events[#events + 1] = a_job .. '\n' .. a_repeat_key .. '\n' .. at
+end
 local id = journal('definitions', marker.generation, events)
 if a_payload ~= '' then redis.call('HSET', key('payloads'), run, a_payload) end
 redis.call('HSET', key('runs'), run, record)

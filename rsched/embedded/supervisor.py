@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -35,7 +35,9 @@ class Server(Protocol):
 
 
 class Supervisor:
-    """say: takes one line for the person who watches. facts: what processes.json says beside the processes."""
+    """say: takes one line for the person who watches. facts: what processes.json says beside the processes. last: is awaited
+    at a stop, when all but the servers have ended.
+    """
 
     def __init__(
         self,
@@ -48,10 +50,11 @@ class Supervisor:
         restart: bool,
         clock: Clock,
         say: Callable[[str], None],
+        last: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._entries = {e.name: e for e in entries}
         self._servers, self._env, self._folder, self._facts = dict(servers), dict(env), folder, dict(facts)
-        self._restart, self._clock, self._say = restart, clock, say
+        self._restart, self._clock, self._say, self._last = restart, clock, say, last
         self._running: dict[str, Process] = {}
         self._since = dict.fromkeys(servers, clock.boot_ms())
         self._failures: dict[str, int] = {}
@@ -129,6 +132,8 @@ class Supervisor:
         servers = [s.child for s in self._servers.values() if s.child is not None]
         await self._end(first, signal.SIGTERM, within_ms=_DRAIN_MS)
         await self._end(rest, signal.SIGTERM, within_ms=_STOP_MS)
+        if self._last is not None:
+            await self._last()
         # Both servers take SIGINT for an end at once that keeps everything; SIGTERM lets Postgres wait for its clients.
         await self._end(servers, signal.SIGINT, within_ms=_SERVERS_MS)
         self._running.clear()

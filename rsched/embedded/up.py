@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -14,7 +15,8 @@ import anyio
 from rich.console import Console
 
 from rsched.client import AsyncClient
-from rsched.core.errors import Misconfigured
+from rsched.core.errors import Misconfigured, Unavailable
+from rsched.core.settings import WorkerSettings, load
 from rsched.embedded.children import alive, port_taken
 from rsched.embedded.demo import run_demo
 from rsched.embedded.process import free_port
@@ -24,6 +26,7 @@ from rsched.embedded.table import Entry, UpOptions, child_env, metrics_ports, pr
 from rsched.ledger.databases import ensure_database
 from rsched.ledger.migrate import migrate
 from rsched.runtime.clock import Clock
+from rsched.store.store import Store, shard_tags
 from rsched.worker.app import load_app
 
 __all__ = ["UpOptions", "run_up"]
@@ -31,6 +34,7 @@ __all__ = ["UpOptions", "run_up"]
 _HOST = "127.0.0.1"
 # The servers of one that was killed with -9 hold the folder until they have ended.
 _LEFTOVERS_MS = 10_000
+_CLOSE_S = 1.0
 
 
 async def run_up(
@@ -85,6 +89,7 @@ async def run_up(
             restart=options.restart,
             clock=clock,
             say=lambda line: _say(console, line, style="yellow"),
+            last=partial(_close, servers, env, clock),
         )
         await _run(supervisor, stop, options=options, api=api, folder=folder, console=console, clock=clock)
 
@@ -125,6 +130,22 @@ async def _run(
                 await supervisor.stop()
                 _say(console, "stopped")
             group.cancel_scope.cancel()
+
+
+async def _close(servers: Servers, env: Mapping[str, str], clock: Clock) -> None:
+    """Our own Redis is about to stop: so that the next start knows that it has everything, and waits for no worker."""
+    if servers.redis is None:
+        return
+    theirs = {k: v for k, v in env.items() if not k.startswith("RSCHED_UP_")}
+    settings = load(WorkerSettings, env=theirs, toml={}, options={"redis_url": servers.redis_url})
+    for tag in shard_tags(settings.shards):
+        store = Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
+        try:
+            # Without it the next start waits a lease for what was due, and that is all.
+            with suppress(Unavailable), anyio.move_on_after(_CLOSE_S):
+                await store.close_shard()
+        finally:
+            await store.aclose()
 
 
 def _folder(options: UpOptions) -> Path:

@@ -28,8 +28,8 @@ class Opened(NamedTuple):
 
 
 class Opening:
-    """lease_ms: the longest lease of any worker. For this long after an opening that follows a loss, an attempt from before may
-    be active without Redis knowing.
+    """lease_ms: the longest lease of any worker. For this long after an opening that follows a loss, or a start or change of the
+    server, which may have lost what nobody recorded, an attempt from before may be active without Redis knowing.
     """
 
     def __init__(self, store: Store, ledger: Ledger, *, shard: str, clock: Clock, lease_ms: int) -> None:
@@ -46,16 +46,19 @@ class Opening:
             # A Postgres that was restored from a backup may have given out these numbers and forgotten it.
             await ledger.keep_above(shard, generation=marker.generation, fence=await store.fence())
             unfinished = repair is not None and repair.phase != "done"
-            return Opened(marker.generation, Rebuild(store, ledger, shard=shard) if unfinished else None)
+            rebuild = Rebuild(store, ledger, shard=shard, generation=marker.generation) if unfinished else None
+            return Opened(marker.generation, rebuild)
         # What Redis has, before adopting workers add entries of the new generation.
         last = {stream: parse_position(await store.stream_last(stream)) for stream in STREAMS}
+        closed = marker is not None and marker.state == "closed" and marker.generation > 0
+        whole = closed and marker is not None and marker.generation == await ledger.generation(shard)
         generation, fence = await ledger.next_generation(
             shard, redis_fence=await store.fence(), above=marker.generation if marker else 0
         )
         faults.point("opening.after_generation")
         positions = {stream: parse_position(await ledger.position(shard, stream)) for stream in STREAMS}
         lost = _lost(marker, repair, last=last, positions=positions)
-        if not await store.reopen(generation, fence=fence, lost=bool(lost)):
+        if not await store.reopen(generation, fence=fence, lost=bool(lost), whole=whole):
             raise Unavailable(f"shard {shard} is being opened by another recorder")
         faults.point("opening.after_reopen")
         fields = {"shard": shard, "generation": generation, "fence": fence}
@@ -68,7 +71,7 @@ class Opening:
         faults.point("opening.after_drain")
         await self._restage()
         faults.point("opening.after_restage")
-        rebuild = await self._repair(lost, generation) if lost else None
+        rebuild = await self._repair(generation) if lost else None
         faults.point("opening.before_open")
         await store.open_(hold_ms=self._lease_ms)
         faults.point("opening.after_open")
@@ -76,22 +79,26 @@ class Opening:
         _log.warning("a shard is open", extra={"fields": fields | took})
         return Opened(generation, rebuild)
 
-    async def _repair(self, lost: dict[str, Position], generation: int) -> Rebuild:
+    async def _repair(self, generation: int) -> Rebuild:
         """What has to be there before the first claim; the rest is for the rebuild that is given back."""
         store, ledger, shard = self._store, self._ledger, self._shard
         total = await ledger.count_jobs(shard)
         await store.set_repair(Repair("runs", generation, 0, total, 0, await store.time()))
-        runs, dropped = await restore_runs(store, ledger, shard=shard, lost=lost, lease_ms=self._lease_ms)
+        runs, dropped = await restore_runs(store, ledger, shard=shard, lease_ms=self._lease_ms)
         await restore_extras(store, ledger, shard=shard)
         faults.point("opening.after_runs")
-        rebuild = Rebuild(store, ledger, shard=shard)
+        rebuild = Rebuild(store, ledger, shard=shard, generation=generation)
+        # First, while what is due is only what Redis had itself.
+        moved = await rebuild.claimed()
         jobs = await rebuild.soon()
         # Before the opening: whoever finds the shard open goes on where this recorder may end.
         await store.set_repair(Repair("jobs", generation, jobs, total, runs, await store.time()))
         store.metrics.alert("writes_lost")
         _log.error(
             "Redis had lost writes; what was due is restored from the ledger",
-            extra={"fields": {"shard": shard, "runs": runs, "dropped": dropped, "jobs": jobs, "of": total}},
+            extra={
+                "fields": {"shard": shard, "runs": runs, "dropped": dropped, "dues": moved, "jobs": jobs, "of": total}
+            },
         )
         return rebuild
 

@@ -12,10 +12,11 @@ _log = get_logger("rsched.recorder")
 class Progress:
     def __init__(self, store: Store, rebuild: Rebuild) -> None:
         self._store, self._rebuild = store, rebuild
+        self._over = False
 
     async def step(self) -> bool:
         """One page of the rebuild; False when all is back. Unavailable."""
-        if self._rebuild.done:
+        if self._over:
             return False
         more = await self._rebuild.step()
         if not more:
@@ -24,7 +25,10 @@ class Progress:
         known = await self._store.repair()
         if known is not None:
             done = known.jobs_total if not more else min(self._rebuild.seen, known.jobs_total)
-            await self._store.set_repair(known._replace(phase="jobs" if more else "done", jobs_done=done))
+            # Refused once the shard is another generation's, whose restoration this says nothing about.
+            told = known._replace(phase="jobs" if more else "done", jobs_done=done, generation=self._rebuild.generation)
+            await self._store.set_repair(told)
+        self._over = not more
         if not more:
             _log.warning("all definitions are back", extra={"fields": {"jobs": self._rebuild.seen}})
         return more

@@ -9,7 +9,9 @@ import anyio
 from rsched.core.errors import RschedError, Unavailable
 from rsched.ledger import Ledger
 from rsched.ledger.rebuild import LedgerJob, entries_of
+from rsched.recorder.claimed import Claimed
 from rsched.recorder.due import CLAIMED_AHEAD_MS, DueTimes, Item
+from rsched.recorder.keyed import KeyedTriggers
 from rsched.runtime import faults
 from rsched.runtime.log import get_logger
 from rsched.store.store import Store
@@ -28,24 +30,34 @@ _LAST = "k"
 
 
 class Rebuild:
-    """step() restores a page; the version that Redis has decides, so that a page too many changes nothing."""
+    """step() restores a page; the version that Redis has decides, so that a page too many changes nothing. Nothing is written
+    once the shard was opened under a later generation: what is due is not the same any more.
+    """
 
-    def __init__(self, store: Store, ledger: Ledger, *, shard: str) -> None:
+    def __init__(self, store: Store, ledger: Ledger, *, shard: str, generation: int) -> None:
         self._store, self._ledger, self._shard = store, ledger, shard
+        self.generation = generation
         self._dues: DueTimes | None = None
         self._now = 0
         self._sooner: AsyncIterator[list[LedgerJob]] | None = None
         self._after = ""
         self._ahead: list[Item] = []
+        self._keyed = KeyedTriggers(store, ledger, shard=shard, generation=generation)
+        # Only keyed triggers are left.
+        self._last = False
         self.done = False
         self.restored = self.seen = 0
+
+    async def claimed(self) -> int:
+        """Moves due times that are older than what the ledger has as claimed; how many. Before soon(). Unavailable."""
+        dues = await self._prepared()
+        until = self._now + CLAIMED_AHEAD_MS
+        return await Claimed(self._store, self._ledger, dues=dues, until=until, restore=self._restore).pass_over()
 
     async def soon(self) -> int:
         """Restores the jobs of open runs, which fetch and reap look at, and what is due within seconds; how many. Unavailable."""
         dues = await self._prepared()
-        after = ""
-        while runs := await self._ledger.open_runs(self._shard, after=after, limit=_PAGE):
-            after = runs[-1][0]
+        async for runs in self._ledger.open_runs(self._shard, limit=_PAGE):
             page = await self._ledger.jobs_by_id(self._shard, sorted({run[:15] for run, _ in runs}))
             await self._restore(await dues.of(page))
         async for page in self._soonest(dues, since=None, until=self._now + SOON_MS):
@@ -54,9 +66,12 @@ class Rebuild:
         return self.restored
 
     async def step(self) -> bool:
-        """Restores a page of the others and reads the next meanwhile; False when all are back. Unavailable."""
+        """Restores a page of the others and reads the next meanwhile, old keys last; False when all are back. Unavailable."""
         if self.done:
             return False
+        if self._last:
+            self.done = not await self._keyed.step()
+            return not self.done
         ahead: list[Item] = []
         failed: Unavailable | None = None
 
@@ -75,12 +90,12 @@ class Rebuild:
             raise failed
         faults.point("opening.in_later_jobs")
         self._ahead = ahead
-        self.done = not ahead
-        return not self.done
+        self._last = not ahead
+        return True
 
     async def end(self) -> None:
         """All is back. Unavailable."""
-        await self._ledger.drop_marks(self._shard)
+        await self._ledger.drop_marks(self._shard, generation=self.generation)
 
     async def _read(self) -> list[Item]:
         """Items of the next page, none at the end."""
@@ -102,7 +117,7 @@ class Rebuild:
 
         async def write(some: Sequence[Item]) -> None:
             async with room:
-                self.restored += await self._store.restore_jobs(some)
+                self.restored += await self._store.restore_jobs(some, generation=self.generation)
 
         failed: Unavailable | None = None
         try:
@@ -121,7 +136,7 @@ class Rebuild:
             calendars: dict[str, dict[str, list[str]]] = {}
             for team, name, _, body in await self._ledger.calendars(self._shard):
                 calendars.setdefault(team, {})[name] = entries_of(body)
-            await self._ledger.keep_marks(self._shard)
+            await self._ledger.keep_marks(self._shard, generation=self.generation)
             marks = await self._ledger.kept_marks(self._shard)
             self._dues = DueTimes(self._ledger, marks=marks, calendars=calendars, now=self._now)
         return self._dues

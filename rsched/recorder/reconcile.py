@@ -19,6 +19,7 @@ from rsched.recorder.reconcile_sets import SetParts
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
 from rsched.runtime.loop import Wake, run_steps
+from rsched.store.failures import DamagedKey
 from rsched.store.reconcile import ReconcileProgress
 from rsched.store.store import Store
 
@@ -96,9 +97,9 @@ class Reconciler:
             async for _ in part:
                 ended = False
                 break
-        except Unavailable:
-            raise
-        except Exception as error:  # noqa: BLE001 - a key of a wrong type must stop neither the rest nor the recorder
+        except Exception as error:
+            if isinstance(error, Unavailable) and not isinstance(error, DamagedKey):
+                raise
             self._pass.unsure += 1
             fields = {"shard": self._shard, "part": self.phase, "error": str(error)}
             _log.error("a part of the reconciliation failed", extra={"fields": fields})

@@ -146,7 +146,10 @@ class JobParts:
                 p.saw("ledger_behind", len(await p.store.mend_emit(behind)) if p.write else len(behind))
         if older:
             known = await p.ledger.jobs_known(older)
-            p.saw("job_older", await self._restore({JobId(j): k for j, k in known.items() if not k.forgotten}))
+            if p.write and (forgotten := [JobId(j) for j, k in known.items() if k.forgotten]):
+                # They end in Redis once more; housekeeping forgets them again.
+                await p.ledger.remember(forgotten)
+            p.saw("job_older", await self._restore({JobId(j): k for j, k in known.items()}))
 
     async def _settle_unreadable(self, items: Sequence[_Doubtful]) -> None:
         p = self._pass

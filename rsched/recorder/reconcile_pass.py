@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from rsched.core import schedule as schedules
 from rsched.core.ids import JobId
 from rsched.ledger import Ledger
-from rsched.ledger.positions import Position, parse_position
 from rsched.ledger.rebuild import entries_of
 from rsched.recorder.due import DueTimes
-from rsched.recorder.opening import STREAMS
+from rsched.recorder.recorded import LOOK_MS, Mark, behind, mark_of
 from rsched.runtime.clock import Clock
 from rsched.store.reconcile import Found
 from rsched.store.store import Store
@@ -24,7 +23,6 @@ PAGE = 100
 # Of what is only read, and of the ledger.
 LARGE_PAGE = 500
 _PATIENCE_MS = 10_000
-_LOOK_MS = 100.0
 
 
 class Pass:
@@ -55,20 +53,21 @@ class Pass:
         for kind, n in Counter(known).items():
             self.saw(kind, n)
 
-    async def mark(self) -> dict[str, Position]:
+    async def mark(self) -> Mark:
         """The last entries of the journal: what Redis holds now is in the ledger once these are."""
-        return {s: parse_position(await self.store.stream_last(s)) for s in STREAMS}
+        return await mark_of(self.store)
 
-    async def recorded(self, mark: dict[str, Position]) -> bool:
-        """Waits a while until the ledger has the journal up to mark; False where it does not come to it."""
+    async def recorded(self, mark: Mark) -> bool:
+        """Waits a while until the ledger has the journal up to mark; False where it does not come to it, or came to it past a gap
+        whose re-emission is not over: what ended in the gap is still open in the ledger.
+        """
         began = self.clock.boot_ms()
-        while True:
-            behind = [s for s, p in mark.items() if parse_position(await self.ledger.position(self.shard, s)) < p]
-            if not behind:
-                return True
+        while await behind(self.ledger, shard=self.shard, mark=mark):
             if self.clock.boot_ms() - began > _PATIENCE_MS:
                 return False
-            await self.clock.sleep(_LOOK_MS)
+            await self.clock.sleep(LOOK_MS)
+        # Last: the recorder sets it before it records past a gap.
+        return not await self.store.reemit()
 
     async def calendars(self) -> dict[str, schedules.Calendars]:
         """The teams' calendars of exclusions."""

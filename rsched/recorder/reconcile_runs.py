@@ -74,7 +74,8 @@ class RunParts:
             p.unsure += len(seen)
             return
         known = await p.ledger.runs_newest([s.run for s in seen if s.run.isascii()])
-        open_ = {s.run: r for s in seen if (r := known.get(s.run)) and not r.state.final}
+        over = await p.ledger.ends_aside([(run, r) for run, r in known.items() if not r.state.final])
+        open_ = {run: r for run, r in known.items() if not r.state.final and run not in over}
         if not p.write:
             p.saw("unreadable_run", len(seen))
             return
@@ -84,24 +85,37 @@ class RunParts:
 
     async def missing(self) -> Part:
         """Runs that the ledger has open and Redis has not."""
-        p, after = self._pass, ""
-        while page := await p.ledger.open_runs(p.shard, after=after, limit=LARGE_PAGE):
-            after = page[-1][0]
-            runs = [run for run, record in page if not record.state.final]
+        p = self._pass
+        async for page in p.ledger.open_runs(p.shard, limit=LARGE_PAGE):
+            runs = [run for run, _ in page]
             gone = [run for run, record in zip(runs, await p.store.records_of(runs), strict=True) if record is None]
-            # Most of them have just ended: the ledger learns of it.
-            if gone and await p.recorded(await p.mark()):
-                known = await p.ledger.runs_newest(gone)
-                lost = [(run, b"", r) for run, r in known.items() if not r.state.final]
+            lost = await self._open_still(gone, since=min(r.claimed_at for _, r in page))
+            if lost is not None:
                 if p.write:
                     p.saw("run_missing", await self._restore(lost))
                 else:
                     absent = await self._absent(lost)
                     p.saw("run_missing", len(absent))
                     p.would_be_back.update(absent)
-            elif gone:
+            else:
                 p.unsure += len(gone)
             yield
+
+    async def _open_still(self, gone: Sequence[RunId], *, since: int) -> list[tuple[RunId, bytes, RunRecord]] | None:
+        """Of runs that Redis has not those that the ledger has open; most have just ended. None where it can't be believed."""
+        p = self._pass
+        if not gone:
+            return []
+        mark = await p.mark()
+        if not await p.recorded(mark):
+            return None
+        known = await p.ledger.runs_newest(gone, since=since)
+        open_ = [(run, r) for run, r in known.items() if not r.state.final]
+        over = await p.ledger.ends_aside(open_)
+        # Another Postgres, without its tail, may have answered by now.
+        if not await p.recorded(mark):
+            return None
+        return [(run, b"", r) for run, r in open_ if run not in over]
 
     async def _restore(self, items: Sequence[tuple[RunId, bytes, RunRecord]]) -> int:
         p, count = self._pass, 0

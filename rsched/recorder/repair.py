@@ -5,12 +5,11 @@ The scripts compare: only a later version of a job, or a later revision of a run
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rsched.core.ids import JobId, RunId
 from rsched.core.packed import FLAG_PAYLOAD, RunRecord
 from rsched.ledger import Ledger
-from rsched.ledger.positions import START, Position
 from rsched.runtime import faults
 from rsched.store.store import Store
 from rsched.store.ticks import CatchupRange
@@ -34,22 +33,17 @@ async def restore_extras(store: Store, ledger: Ledger, *, shard: str) -> None:
         await store.restore_ranges([r._replace(start=r.end + 1) for r in ranges if (r.job, r.made_at, r.end) in ended])
 
 
-async def restore_runs(
-    store: Store, ledger: Ledger, *, shard: str, lost: Mapping[str, Position], lease_ms: int
-) -> tuple[int, int]:
-    """(runs that came back, runs dropped because they had ended). Unavailable.
-
-    lost: the streams whose tail is gone, with the last entry that Redis has.
-    """
-    back, after = 0, ""
-    while page := await ledger.open_runs(shard, after=after, limit=_PAGE):
-        after = page[-1][0]
-        back += await _restore(store, ledger, [(run, r) for run, r in page if not r.state.final], lease_ms=lease_ms)
+async def restore_runs(store: Store, ledger: Ledger, *, shard: str, lease_ms: int) -> tuple[int, int]:
+    """(runs that came back, runs dropped because they had ended). Unavailable."""
+    # First, while Redis has only its own: it may be all that there were, of which the ends are in the tail that is gone.
+    back, dropped = 0, await _drop_ended(store, ledger, lease_ms=lease_ms)
+    async for page in ledger.open_runs(shard, limit=_PAGE):
+        # Their ends could not be recorded.
+        over = await ledger.ends_aside(page)
+        back += await _restore(store, ledger, [(run, r) for run, r in page if run not in over], lease_ms=lease_ms)
+        if over:
+            dropped += await store.restore_runs([(run, r.pack()) for run, r in over.items()], lease_ms=lease_ms)
         faults.point("opening.in_runs")
-    dropped = 0
-    for stream, last in lost.items():
-        if last != START:
-            dropped += await _drop_ended(store, ledger, shard=shard, stream=stream, last=last, lease_ms=lease_ms)
     return back, dropped
 
 
@@ -58,10 +52,12 @@ async def _restore(store: Store, ledger: Ledger, page: Page, *, lease_ms: int) -
     return await store.restore_runs([(run, r.pack()) for run, r in page], lease_ms=lease_ms, payloads=payloads)
 
 
-async def _drop_ended(store: Store, ledger: Ledger, *, shard: str, stream: str, last: Position, lease_ms: int) -> int:
-    count, after = 0, RunId("")
-    while page := await ledger.runs_above(shard, stream=stream, above=last, after=after, limit=_PAGE):
-        after = page[-1][0]
-        if ended := [(run, r.pack()) for run, r in page if r.state.final]:
+async def _drop_ended(store: Store, ledger: Ledger, *, lease_ms: int) -> int:
+    count, cursor = 0, -1
+    while cursor:
+        cursor, page = await store.page_of_runs(cursor=max(cursor, 0), count=_PAGE)
+        since = min((r.claimed_at for _, r in page), default=0)
+        known = await ledger.runs_newest([run for run, _ in page], since=since)
+        if ended := [(run, r.pack()) for run, r in known.items() if r.state.final]:
             count += await store.restore_runs(ended, lease_ms=lease_ms)
     return count

@@ -52,15 +52,16 @@ class StreamRecorder:
     async def _step(self, block_ms: int) -> bool:
         if self._position is None:
             self._buffer.clear()
-            position = parse_position(await self._ledger.position(self._shard, self._stream))
-            await self._tell_lost(position)
-            self._position = position
+            self._position = await self._begin()
+            if self._position is None:
+                return True
         if not self._buffer:
             await self._read(self._position, block_ms)
         if not self._buffer:
             await self._trim()
             return False
         faults.point("recorder.after_read")
+        aside = self._ledger.set_aside(self._shard, self._stream)
         new, events = self._take()
         await self._tell_gaps(self._position, new)
         if not await self._ledger.record(
@@ -70,7 +71,8 @@ class StreamRecorder:
             self._position = None
             return True
         self._position = new[-1]
-        count_recorded(self._store.metrics, self._stream, events)
+        aside = self._ledger.set_aside(self._shard, self._stream) - aside
+        count_recorded(self._store.metrics, self._stream, events, aside=aside)
         faults.point("recorder.after_commit")
         await self._trim()
         if self._linger_ms and block_ms and len(events) < self._batch // 2:
@@ -101,14 +103,20 @@ class StreamRecorder:
                 await self._gap(self._stream, before, entry_id)
             before = entry_id
 
-    async def _tell_lost(self, position: Position) -> None:
-        """What is beyond the position and trimmed already, though nothing new may come for long."""
+    async def _begin(self) -> Position | None:
+        """The ledger's position; moved past what is beyond it and trimmed already, though nothing new may come for long. None
+        where someone else recorded.
+        """
+        position = parse_position(await self._ledger.position(self._shard, self._stream))
         last = parse_position(await self._store.stream_last(self._stream))
-        if last <= position:
-            return
-        oldest = await self._store.stream_first(self._stream)
-        if oldest is None:
+        if last > position and await self._store.stream_first(self._stream) is None:
             await self._gap(self._stream, position, last)
+            if not await self._ledger.record(
+                self._shard, stream=self._stream, expected=str(position), new=str(last), events=[]
+            ):
+                return None
+            return last
+        return position
 
     async def _trim(self) -> None:
         assert self._position is not None

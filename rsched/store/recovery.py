@@ -8,8 +8,8 @@ from typing import NamedTuple
 from redis.exceptions import ResponseError
 
 from rsched.core.ids import JobId, RunId
-from rsched.core.packed import RunRecord, unpack_run
-from rsched.store.base import Base
+from rsched.store.dues import DueVerbs
+from rsched.store.reemission import ReemissionVerbs
 from rsched.store.ticks import CatchupRange
 
 Entry = tuple[str, str, list[tuple[bytes, bytes]]]
@@ -39,7 +39,7 @@ class Repair(NamedTuple):
     started_at: int
 
 
-class RecoveryVerbs(Base):
+class RecoveryVerbs(ReemissionVerbs, DueVerbs):
     def _stream(self, name: str) -> str:
         return self.keys.definitions if name == "definitions" else self.keys.journal
 
@@ -71,13 +71,21 @@ class RecoveryVerbs(Base):
         """The shard's fence counter."""
         return int(await self._redis(self.client.get(self.keys.fence)) or 0)
 
-    async def reopen(self, generation: int, *, fence: int, lost: bool = False, seen_after_ms: int = 120_000) -> bool:
+    async def close_shard(self) -> None:
+        """Closes the shard before its server is stopped as planned. ShardClosed, Unavailable."""
+        await self._call("close")
+
+    async def reopen(
+        self, generation: int, *, fence: int, lost: bool = False, whole: bool = False, seen_after_ms: int = 120_000
+    ) -> bool:
         """Begins an opening. False where a newer generation has begun meanwhile.
 
-        lost: Redis lost writes, perhaps of workers it no longer knows; what was due before is then held one full lease.
+        lost: Redis lost writes. Then, and wherever the server is another than at the last opening, there may be workers that it
+        does not know; what was due before is held one full lease. whole: it was closed as planned and never opened since, so that
+        there are none.
         """
         self.generation = str(generation)
-        reply = await self._call("reopen", fence=fence, seen_after_ms=seen_after_ms, lost=int(lost))
+        reply = await self._call("reopen", fence=fence, seen_after_ms=seen_after_ms, lost=int(lost), whole=int(whole))
         return bool(reply[0] == "ok")
 
     async def restage(self, cursor: int, *, lease_ms: int, count: int = 200) -> int:
@@ -89,9 +97,14 @@ class RecoveryVerbs(Base):
         """Ends the opening. hold_ms: a worker's lease, where Redis does not know theirs."""
         await self._call("open", hold_ms=hold_ms)
 
-    async def restore_jobs(self, items: Sequence[tuple[JobId, int | None, bytes]]) -> int:
-        """Writes (job, due ms or None, value) where Redis has none or an earlier version; how many were written."""
-        reply = await self._call("restore_jobs", [(j, "" if d is None else d, v) for j, d, v in items])
+    async def restore_jobs(
+        self, items: Sequence[tuple[JobId, int | None, bytes]], *, generation: int | None = None
+    ) -> int:
+        """Writes (job, due ms or None, value) where Redis has none or an earlier version; how many were written. ShardClosed
+        where it is open under another generation than the given one.
+        """
+        known = {} if generation is None else {"generation": str(generation)}
+        reply = await self._call("restore_jobs", [(j, "" if d is None else d, v) for j, d, v in items], **known)
         return int(reply[2])
 
     async def restore_runs(
@@ -117,17 +130,12 @@ class RecoveryVerbs(Base):
             return 0
         return int((await self._call("restore_extras", [(r.member, "") for r in ranges], kind="catchup"))[2])
 
-    async def page_of_ranges(self, *, cursor: int, count: int) -> tuple[int, list[CatchupRange]]:
-        """Some catch-up ranges and the next cursor, 0 at the end; those that can't be read are left out."""
-        following, page = await self._redis(self.client.zscan(self.keys.catchup, cursor, count=count))
-        found = []
-        for member, score in page:
-            try:
-                job, start, end, sv, flags, made_at = member.decode().split("|")
-                found.append(CatchupRange(JobId(job), int(start), int(end), int(sv), flags, int(made_at), int(score)))
-            except ValueError:
-                continue  # for the reconciler
-        return int(following), found
+    async def restore_triggers(self, items: Sequence[tuple[str, str, int]], *, generation: int) -> int:
+        """Writes (job, hash, ms of the run) of keyed triggers that Redis has not got; how many were written. ShardClosed where it
+        is open under another generation.
+        """
+        group = [(f"{job}|{key}", str(at)) for job, key, at in items]
+        return int((await self._call("restore_extras", group, kind="triggers", generation=str(generation)))[2])
 
     async def set_ladder(self, step: int) -> None:
         """How far work is cut back for want of memory: 0 not at all, 1 no new jobs, 2 no claims and fetches either."""
@@ -208,7 +216,8 @@ class RecoveryVerbs(Base):
         return Repair(f["phase"], *(int(f.get(name, 0)) for name in Repair._fields[1:]))
 
     async def set_repair(self, repair: Repair) -> None:
-        await self._redis(self.client.hset(self.keys.repair, mapping={k: str(v) for k, v in repair._asdict().items()}))
+        """ShardClosed where the shard is another generation's by now."""
+        await self._call("restoring", **{**repair._asdict(), "generation": str(repair.generation)})
 
     async def memory(self) -> tuple[int, int]:
         """Bytes in use, and the limit; 0 for none."""
@@ -219,36 +228,6 @@ class RecoveryVerbs(Base):
         """The step in force; None where the shard has no marker."""
         generation, step = await self._redis(self.client.hmget(self.keys.marker, ["generation", "ladder"]))
         return None if generation is None else int(step or 0)
-
-    async def reemit(self) -> bool:
-        """Whether definitions and open runs are to be written into Postgres once more."""
-        return bool(await self._redis(self.client.hexists(self.keys.repair, "reemit")))
-
-    async def set_reemit(self, wanted: bool) -> None:
-        if wanted:
-            await self._redis(self.client.hset(self.keys.repair, "reemit", "1"))
-        else:
-            await self._redis(self.client.hdel(self.keys.repair, "reemit"))
-
-    async def page_of_values(self, partition: int, *, cursor: int, count: int) -> tuple[int, list[tuple[JobId, bytes]]]:
-        """Some (job, whole value) of a partition and the next cursor, 0 at the end; a job may come twice."""
-        following, page = await self._redis(self.client.hscan(self.keys.jobs(partition), cursor, count=count))
-        apart = [job for job, value in page.items() if value.endswith(b"\n")]
-        if apart:
-            bodies = await self._redis(self.client.hmget(self.keys.body(partition), apart))
-            page |= {job: page[job] + (body or b"") for job, body in zip(apart, bodies, strict=True)}
-        return int(following), [(JobId(job.decode()), value) for job, value in page.items()]
-
-    async def page_of_runs(self, *, cursor: int, count: int) -> tuple[int, list[tuple[RunId, RunRecord]]]:
-        """Some runs that are not final and the next cursor, 0 at the end; those that can't be read are left out."""
-        following, page = await self._redis(self.client.hscan(self.keys.runs, cursor, count=count))
-        found = []
-        for run, record in page.items():
-            try:
-                found.append((RunId(run.decode()), unpack_run(record.decode())))
-            except (ValueError, KeyError):
-                continue
-        return int(following), found
 
     async def stream_first(self, stream: str) -> str | None:
         """The oldest entry that `definitions` or `journal` still has."""

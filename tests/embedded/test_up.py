@@ -191,3 +191,19 @@ def test_another_user_runs_it_too(start: Callable[..., Up]) -> None:
         up.end()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_after_a_stop_what_came_due_meanwhile_waits_for_nobody(start: Callable[..., Up]) -> None:
+    first = start()
+    first.ready()
+    with first.client() as client:
+        client.create_job("soon", delay="4s", url="http://127.0.0.1:9/", max_attempts=1)
+    due = _CLOCK.boot_ms() + 4000
+    first.process.terminate()
+    first.process.wait(timeout=15)
+    until(lambda: _CLOCK.boot_ms() > due)
+    second = start()
+    second.ready()
+    with second.client() as client:
+        # Held for workers that may be at it, it would be for a lease of 60 s.
+        assert until(lambda: client.runs_page("soon", status="DEAD").items, within_ms=20_000)

@@ -25,12 +25,12 @@ async def another_server(s: Shard) -> None:
     await s.redis.hset(s.keys.marker, "run_id", "another")
 
 
-async def reopened(s: Shard) -> None:
-    """Open again, all definitions back, and nothing held for workers any more."""
+async def reopened(s: Shard, *, all_back: bool = True) -> None:
+    """Open again, all definitions back (or those that the opening waits for), and nothing held for workers any more."""
     s.__post_init__()
     opening = Opening(s.store, s.ledger, shard=s.shard, clock=CLOCK, lease_ms=1000)
     opened = await opening.ensure_open(list(s.streams.values()))
-    while opened.rebuild and await opened.rebuild.step():
+    while all_back and opened.rebuild and await opened.rebuild.step():
         pass
     await s.redis.delete(s.keys.holders)
     s.__post_init__()

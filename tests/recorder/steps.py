@@ -21,7 +21,7 @@ from rsched.ledger import Ledger
 from rsched.ledger.positions import parse_position
 from rsched.recorder.opening import STREAMS
 from rsched.recorder.reconcile import Reconciler
-from rsched.recorder.stream import StreamRecorder
+from rsched.recorder.stream import Gap, StreamRecorder
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
 from rsched.scheduler.reap import Reaper
@@ -53,6 +53,7 @@ class Shard:
     shard: str = "s0"
     done: Counter[str] = field(default_factory=Counter)
     request: int = 0
+    gap: Gap = _no_gap
 
     def __post_init__(self) -> None:
         self.claimer = Claimer(
@@ -62,7 +63,7 @@ class Shard:
         self.reaper = Reaper(self.store, after_ms=0, rng=random.Random(1), log=LOG)
         self.streams = {
             s: StreamRecorder(self.store, self.ledger, shard=self.shard, stream=s, clock=CLOCK, batch=5000, keep_ms=60_000,
-                              linger_ms=0, gap=_no_gap)
+                              linger_ms=0, gap=self.gap)
             for s in STREAMS
         }  # fmt: skip
 

@@ -7,20 +7,25 @@ from rsched.core.ids import JobId, partition_of
 from rsched.core.packed import JobHead, JobRecord
 from rsched.core.schedule import load
 from rsched.core.states import JobState
-from rsched.ledger.rebuild import LedgerJob
+from rsched.ledger.rebuild import LedgerJob, SettledRange
 from rsched.recorder.due import DueTimes, Nexts
 from tests.ledger.events import T0, definition, job_id
 
-MINUTE = 60_000
+MINUTE, HOUR = 60_000, 3_600_000
 NAME = JobId(job_id("a"))
 
 
 class FakeLedger:
-    def __init__(self, known: dict[str, tuple[bool, int]]) -> None:
-        self.known = known
+    def __init__(self, known: dict[str, tuple[bool, int]], ranges: Sequence[SettledRange] = ()) -> None:
+        self.known, self.ranges = known, list(ranges)
+        self.asked: list[int] = []
 
-    async def runs_known(self, run_ids: Sequence[str]) -> dict[str, tuple[bool, int]]:
+    async def runs_known(self, run_ids: Sequence[str], *, since: int) -> dict[str, tuple[bool, int]]:
+        self.asked.append(len(run_ids))
         return {r: self.known[r] for r in run_ids if r in self.known}
+
+    async def settled(self, dues: Sequence[tuple[JobId, int]]) -> dict[JobId, list[SettledRange]]:
+        return {job: self.ranges for job, _ in dues}
 
 
 def stored(*, kind: str = "e", arg: str = f"{T0},{MINUTE}", state: JobState = JobState.ACTIVE, sv_at: int = T0 - 3_600_000,
@@ -57,6 +62,57 @@ def test_an_occurrence_past_the_mark_that_has_a_run_is_not_claimed_again() -> No
     # Withdrawn by the change that the job has now: owed again; skipped under this very schedule: settled.
     assert due(stored(sv=2), mark=T0, known={str(T0): (True, 1)}) == T0
     assert due(stored(sv=2), mark=T0, known={str(T0): (True, 2)}) == T0 + MINUTE
+
+
+def onward(
+    job: LedgerJob, at: int, *, mark: int = 0, known: dict[str, tuple[bool, int]] | None = None,
+    ranges: Sequence[SettledRange] = (), now: int = T0,
+) -> tuple[int | None, list[int]]:  # fmt: skip
+    """When a job that Redis has as due at `at` is due, and how many runs the ledger was asked for, each time."""
+    ledger = FakeLedger({f"{NAME}:{at}": found for at, found in (known or {}).items()}, ranges)
+    dues = DueTimes(ledger, marks={partition_of(NAME): mark}, calendars={}, now=now)  # type: ignore[arg-type]
+    ((_, due_at, _),) = asyncio.run(dues.onward([(job, at)]))
+    return due_at, ledger.asked
+
+
+def test_what_redis_has_as_due_moves_past_what_has_a_run_and_no_further() -> None:
+    known = {str(T0 - n * MINUTE): (False, 1) for n in range(200)}
+    begins = T0 - 199 * MINUTE
+    early = stored(sv_at=begins - 1)
+    assert onward(early, begins, known=known)[0] == T0 + MINUTE
+    del known[str(T0 - 70 * MINUTE)]
+    assert onward(early, begins, known=known)[0] == T0 - 70 * MINUTE
+    assert onward(early, begins)[0] == begins
+    assert onward(stored(kind="o", arg=str(T0)), T0, known={str(T0): (False, 1)})[0] is None
+    # More at once each time, so that a long tail takes few questions.
+    assert len(onward(early, begins, known={str(T0 - n * MINUTE): (False, 1) for n in range(200)})[1]) <= 6
+
+
+def test_what_was_claimed_ahead_of_a_change_is_owed_under_the_changed_schedule() -> None:
+    for not_started, due_at in ((True, T0), (False, T0 + MINUTE)):
+        assert onward(stored(sv=2), T0, known={str(T0): (not_started, 1)})[0] == due_at
+        assert onward(stored(sv=1), T0, known={str(T0): (not_started, 1)})[0] == T0 + MINUTE
+
+
+def test_ranges_count_that_were_settled_under_the_schedule_as_it_is() -> None:
+    skipped = SettledRange(T0 - 9 * MINUTE, T0 - 3 * MINUTE, T0 - 2 * MINUTE, None)
+    early = stored(sv_at=T0 - HOUR)
+    assert onward(early, T0 - 9 * MINUTE, ranges=[skipped])[0] == T0 - 2 * MINUTE
+    assert onward(early, T0 - 10 * MINUTE, ranges=[skipped])[0] == T0 - 10 * MINUTE
+    assert onward(stored(sv_at=T0 - MINUTE), T0 - 9 * MINUTE, ranges=[skipped])[0] == T0 - 9 * MINUTE
+    owed = skipped._replace(sv=1)
+    assert onward(early, T0 - 9 * MINUTE, ranges=[owed])[0] == T0 - 2 * MINUTE
+    assert onward(stored(sv_at=T0 - HOUR, sv=2), T0 - 9 * MINUTE, ranges=[owed])[0] == T0 - 9 * MINUTE
+    known = {str(T0 - 2 * MINUTE): (False, 1)}
+    assert onward(early, T0 - 9 * MINUTE, ranges=[owed], known=known)[0] == T0 - MINUTE
+
+
+def test_marks_count_only_for_what_is_far_behind_them() -> None:
+    early = stored(sv_at=T0 - 9 * HOUR)
+    assert onward(early, T0 - 2 * HOUR, mark=T0 - HOUR)[0] == T0 - HOUR
+    assert onward(early, T0 - HOUR, mark=T0 - HOUR + MINUTE)[0] == T0 - HOUR
+    # Changed after the mark, so that it tells nothing about the job.
+    assert onward(stored(sv_at=T0 - HOUR), T0 - HOUR + MINUTE, mark=T0 - HOUR)[0] == T0 - HOUR + MINUTE
 
 
 def test_a_one_off_is_due_unless_it_has_a_run() -> None:

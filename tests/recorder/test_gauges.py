@@ -66,12 +66,12 @@ def test_recorded_events_are_counted_with_what_was_skipped_and_set_aside() -> No
         WatermarkEvent(3, 10),
         PoisonEvent("r", "j:1", "?", 0),
     ]
-    count_recorded(metrics, "journal", events)
-    count_recorded(metrics, "journal", [])
+    count_recorded(metrics, "journal", events, aside=2)
+    count_recorded(metrics, "journal", [], aside=0)
     assert metrics.number(RECORDED).child("journal").value == 5
     assert metrics.number(TRANSACTIONS).child("journal").value == 2
     assert {k[0]: v.value for k, v in metrics.number(SKIPPED).series()} == {"misfire": 6, "paused": 1}
-    assert metrics.number(ALERTS).child("poison_event").value == 1
+    assert metrics.number(ALERTS).child("poison_event").value == 2
 
 
 def test_a_gap_in_the_journal_is_an_alert() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from rsched.core.errors import ShardClosed, Unavailable
 from rsched.core.ids import JobId, derive_job_id, partition_of
 from rsched.core.model import ScheduleSpec
 from rsched.core.packed import JobHead, JobRecord
@@ -54,7 +57,9 @@ def test_what_was_not_back_when_others_were_claimed_is_still_owed(
         assert [await s.redis.zscore(due, job) is not None for job in (waits, soon)] == [False, True]
         await s.schedule()
         await s.record()
-        assert (await s.ledger.watermarks("s0"))[partition_of(waits)] > now
+        assert await s.ledger.watermarks("s0") == {partition_of(waits): now - 600_000}
+        # A scheduler of an earlier release writes them all the same.
+        await s.ledger._do("UPDATE watermarks SET ms = %s", (now + 5000,))
         # The recorder ends here; another one goes on with what is not back.
         s.__post_init__()
         opened = await opening.ensure_open(list(s.streams.values()))
@@ -64,5 +69,72 @@ def test_what_was_not_back_when_others_were_claimed_is_still_owed(
             pass
         assert await s.redis.zscore(due, waits) == now - 300_000
         assert await s.ledger.kept_marks("s0") == {}
+
+    asyncio.run(within(redis_url, database_url, redis_prefix, body))
+
+
+def test_a_recorder_that_lost_its_shard_leaves_the_restoration_of_a_later_opening_alone(
+    database_url: str, redis_url: str, redis_prefix: str
+) -> None:
+    async def body(s: Shard) -> None:
+        now = await s.store.time()
+        job = await put(s, "a", due=now + HOUR, every=HOUR, sv_at=now - HOUR)
+        await s.record()
+        await s.ledger._do(
+            "INSERT INTO watermarks (shard, partition, ms) VALUES (%s, %s, %s)", ("s0", partition_of(job), now)
+        )
+        rebuilds = []
+        for _ in range(2):
+            await s.redis.delete(*[key async for key in s.redis.scan_iter(redis_prefix + ":*")])
+            s.__post_init__()
+            opening = Opening(s.store, s.ledger, shard="s0", clock=CLOCK, lease_ms=60_000)
+            opened = await opening.ensure_open(list(s.streams.values()))
+            assert opened.rebuild is not None
+            rebuilds.append(opened.rebuild)
+        earlier, later = (Progress(s.store, rebuild) for rebuild in rebuilds)
+        marks = await s.ledger.kept_marks("s0")
+        assert marks == {partition_of(job): now}
+        for _ in range(3):
+            with pytest.raises(ShardClosed):
+                await earlier.step()
+        repair = await s.store.repair()
+        assert repair is not None
+        assert (repair.phase, repair.generation) == ("jobs", rebuilds[1].generation)
+        # Nor does it keep or drop marks, whatever else it comes to.
+        await rebuilds[0].end()
+        assert await s.ledger.kept_marks("s0") == marks
+        while await later.step():
+            pass
+        repair = await s.store.repair()
+        assert repair is not None
+        assert (repair.phase, await s.ledger.kept_marks("s0")) == ("done", {})
+        await s.ledger.keep_marks("s0", generation=rebuilds[0].generation)
+        assert await s.ledger.kept_marks("s0") == {}
+
+    asyncio.run(within(redis_url, database_url, redis_prefix, body))
+
+
+def test_that_all_is_back_is_told_again_until_it_is_heard(database_url: str, redis_url: str, redis_prefix: str) -> None:
+    async def body(s: Shard) -> None:
+        await s.put("a", due_in=HOUR)
+        await s.record()
+        await s.redis.delete(*[key async for key in s.redis.scan_iter(redis_prefix + ":*")])
+        opened = await Opening(s.store, s.ledger, shard="s0", clock=CLOCK, lease_ms=0).ensure_open(
+            list(s.streams.values())
+        )
+        assert opened.rebuild is not None
+        progress = Progress(s.store, opened.rebuild)
+        assert await progress.step()
+        # All is written in the next step, and read to its end; what is told of it is not heard.
+        repair_key = s.keys.repair
+        await s.redis.rename(repair_key, repair_key + ":aside")
+        await s.redis.set(repair_key, "no hash")
+        with pytest.raises(Unavailable):
+            await progress.step()
+        await s.redis.rename(repair_key + ":aside", repair_key)
+        assert not await progress.step()
+        repair = await s.store.repair()
+        assert repair is not None
+        assert repair.phase == "done"
 
     asyncio.run(within(redis_url, database_url, redis_prefix, body))

@@ -384,7 +384,8 @@ def test_a_run_that_ended_by_the_ledger_is_dropped_and_frees_the_next(shard: InS
     shard(body)
 
 
-def test_a_deletion_that_redis_forgot_is_done_again(shard: InShard) -> None:
+@pytest.mark.parametrize("forgotten", [False, True], ids=["just now", "so long ago that it was forgotten"])
+def test_a_deletion_that_redis_forgot_is_done_again(shard: InShard, forgotten: bool) -> None:
     async def body(s: Shard) -> None:
         jobs = await _populate(s)
         job, p = jobs["later"], partition_of(jobs["later"])
@@ -393,12 +394,16 @@ def test_a_deletion_that_redis_forgot_is_done_again(shard: InShard) -> None:
         assert due is not None
         assert (await s.store.remove(job)).tag == "ok"
         await s.record()
+        if forgotten:
+            await s.ledger.mark_forgotten([(job, 2)])
         await s.redis.hset(s.keys.jobs(p), job, value)
         await s.redis.zadd(s.keys.due(p), {job: due})
         await s.redis.zadd(s.keys.heads, {str(p): due})
         assert await s.reconcile() == {"job_older": 1}
         assert not await s.redis.zscore(s.keys.due(p), job)
         assert await s.reconcile() == {}
+        # For housekeeping, which forgets what Redis has.
+        assert (await s.ledger.jobs_known([job]))[job].forgotten is False
 
     shard(body)
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from rsched.core.errors import Misconfigured, Unavailable
@@ -49,6 +50,24 @@ def test_0_days_keep_history_for_ever_and_say_nothing(
     with caplog.at_level(logging.INFO, logger="rsched.recorder"):
         assert steps(database_url, archive_dir=str(tmp_path), days=0) == (0, True)
     assert not caplog.records
+
+
+def test_a_day_that_others_are_reading_is_waited_for_as_long_as_between_looks_and_that_is_said_once(
+    database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with Ledger(database_url, clock=At()) as ledger:
+            await record(ledger, [succeeded(T0)])
+            retention = Retention(ledger, archive_dir=str(tmp_path), retention_days=30, clock=At())
+            async with await psycopg.AsyncConnection.connect(database_url) as c:
+                await c.execute("LOCK TABLE runs IN ACCESS SHARE MODE")
+                assert not await retention.step()
+                assert not await retention.step()
+            assert await retention.step()
+
+    with caplog.at_level(logging.WARNING, logger="rsched.recorder"):
+        asyncio.run(main())
+    assert [OLD in str(r.__dict__) for r in caplog.records] == [True]
 
 
 def test_a_folder_that_is_a_file_is_refused_at_the_start(database_url: str, tmp_path: Path) -> None:

@@ -50,6 +50,9 @@ class FakeLedger:
     def __init__(self) -> None:
         self.at, self.calls, self.fail = "0-0", [], 0
 
+    def set_aside(self, shard: str, stream: str) -> int:
+        return 0
+
     async def position(self, shard: str, stream: str) -> str:
         return self.at
 
@@ -145,8 +148,10 @@ def test_entries_that_were_trimmed_before_they_were_recorded_are_told_though_non
     gaps: Gaps = []
     store, ledger = FakeStore(), FakeLedger()
     store.last, ledger.at = "3-7", "3-2"
-    asyncio.run(recorder_of(store, ledger, FakeClock(), gaps=gaps).step(block_ms=0))
+    for _ in range(2):
+        asyncio.run(recorder_of(store, ledger, FakeClock(), gaps=gaps).step(block_ms=0))
     assert gaps == [("3-2", "3-7")]
+    assert ledger.at == "3-7"
 
 
 def test_an_unreadable_event_becomes_poison() -> None:

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from rsched.core.ids import JobId, RunId, WorkerId, run_id_of
 from rsched.core.misfire import Settled
-from rsched.core.packed import JobHead, RunRecord, unpack_head, unpack_run
+from rsched.core.packed import KEYED_FOR_MS, JobHead, RunRecord, unpack_head, unpack_run
 from rsched.core.states import MOVES, JobState, RunState
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
 from rsched.store.reconcile import SeenRun
+from rsched.store.recovery import Repair
 from rsched.store.scripts import SECTIONS, compose, load, lua_folder, verbs
 from rsched.store.store import Store, connect
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
@@ -150,15 +151,17 @@ async def test_every_script_has_a_method_that_calls_it_with_its_own_arguments(re
         s.fetch(WK, request=1, slots=1, lease_ms=1, queues=["q"]),
         s.finish(WK, request=1, items=[FinishItem(R, 1, RunState.DEAD, 0, 0, "e")]), s.giveback(WK, [(R, 1)]),
         s.renew(WK, lease_ms=1, items=[(R, 1)]), s.adopt(WK, lease_ms=1, queues=["q"], items=[(R, 1, 1)]),
-        s.reopen(1, fence=1), s.restage(0, lease_ms=1), s.open_(hold_ms=1), s.restore_jobs([(J, 1, b"v")]),
+        s.reopen(1, fence=1), s.close_shard(), s.restage(0, lease_ms=1), s.open_(hold_ms=1), s.restore_jobs([(J, 1, b"v")]),
         s.restore_runs([(R, "r")], lease_ms=1), s.forget([(J, 1)]), s.backfill(J, sv=1, ranges=[(1, 2)]),
         s.put_exclusions("t", "n", expect=0, entries=["2026-12-25"]), s.restore_ranges([paid]),
+        s.restore_triggers([(J, "k", 1)], generation=7),
         s.mend_runs(0, count=1, lease_ms=1, write=True), s.mend_queued([(SeenRun(R, b"r", "queue", ""), False)], write=True),
         s.mend_lost([(R, b"", "r", b"")], lease_ms=1), s.mend_ended([(R, b"r")]),
         s.mend_entries("staged", 0, count=1, write=True), s.mend_kept("payloads", 0, count=1, silent_ms=1, write=True),
         s.mend_due(0, 0, count=1, write=True), s.mend_pauses(0, count=1, write=True), s.mend_undue([(J, b"h", 1)]),
         s.mend_unreadable([(0, b"j", b"v")]), s.mend_emit([(J, 1)]), s.mend_lane("q:t:1", "-", count=1, write=True),
         s.mend_ready("q", 0, count=1, write=True), s.mend_open(J, 0, count=1, write=True), s.inspect_calendar("S"),
+        s.restore_dues([(J, 1, 1, None)]), s.set_repair(Repair("jobs", 1, 0, 1, 0, 1)),
         s.set_ladder(1), s.mend_calendar("S", digest="d"), s.due_groups(0, skip=0, until_ms=1, limit=1),
     ]  # fmt: skip
     called = set()
@@ -242,3 +245,8 @@ def test_a_run_record_goes_through_lua_unchanged(client: Any, run: RunRecord) ->
 def test_what_lua_takes_for_a_run_record_python_does_too(client: Any, value: bytes) -> None:
     lua = client.eval(_tiny("run_parse", "return run_parse(ARGV[1]) and 1 or 0"), 0, value)
     assert lua == 0
+
+
+def test_scripts_repeat_a_keyed_trigger_for_as_long_as_python_says() -> None:
+    for verb in ("trigger", "mend_kept"):
+        assert f"now - {KEYED_FOR_MS}" in SOURCES[verb]

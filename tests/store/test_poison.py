@@ -13,6 +13,7 @@ from rsched.core.misfire import Settled, SkippedRange
 from rsched.core.packed import PoisonEvent
 from rsched.core.states import RunState
 from rsched.store.jobs import PutItem
+from rsched.store.recovery import Repair
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
 from rsched.store.work import FetchedRun, FinishItem
 from tests.store.world import Job, W, World
@@ -143,12 +144,13 @@ async def test_verbs_on_a_job_that_cannot_be_read_change_nothing(world: World, r
 
 KEYS = ["due", "heads", "jobs", "runs", "staged", "retries", "leases", "owners", "schedulers", "workers", "requests",
         "finishes", "triggers", "poison", "fence", "journal", "definitions", "catchup", "ready", "virtual",
-        "queue", "body", "open", "payloads", "exclusions", "pauses", "paces"]  # fmt: skip
+        "queue", "body", "open", "payloads", "exclusions", "pauses", "paces", "repair"]  # fmt: skip
 VERBS = ["put", "claim", "misfire", "release", "fetch", "finish", "giveback", "renew", "reap", "cancel", "cancel_queued",
          "trigger", "pause", "remove", "park", "own", "resume", "payout", "calendar", "forget", "expired", "adopt",
          "reopen", "restage", "restore_jobs", "restore_runs", "restore_extras", "open", "backfill", "exclusions",
-         "cancel_waiting"]  # fmt: skip
-OPENING = ("restage", "restore_jobs", "restore_runs", "restore_extras", "open")
+         "cancel_waiting", "close", "restore_dues", "restoring", "restore_triggers"]  # fmt: skip
+OPENING = ("restage", "restore_jobs", "restore_dues", "restore_runs", "restore_extras", "restore_triggers", "restoring",
+           "open")  # fmt: skip
 
 
 async def call(
@@ -183,6 +185,7 @@ async def call(
         "backfill": lambda: s.backfill(job.id, sv=1, ranges=[(1, 2)]),
         "exclusions": lambda: s.put_exclusions("default", "n", expect=0, entries=["2026-12-25"]),
         "restore_extras": lambda: s.restore_ranges([owed._replace(made_at=7)]),
+        "restore_triggers": lambda: s.restore_triggers([(job.id, "k", 5)], generation=2),
         "pause": lambda: s.pause(job.id),
         "remove": lambda: s.remove(job.id),
         "park": lambda: s.park(job.id, sv=1),
@@ -198,9 +201,12 @@ async def call(
         "expired": lambda: s.expired(after_ms=-(10**6), limit=10),
         "adopt": lambda: s.adopt(W, lease_ms=1000, queues=["default"], items=[(run.run, 1, run.fence + 1)]),
         "reopen": lambda: s.reopen(3, fence=1),
+        "close": s.close_shard,
         "restage": lambda: s.restage(0, lease_ms=1000),
         "restore_jobs": lambda: s.restore_jobs([(job.id, job.due, newer(job))]),
         "restore_runs": lambda: s.restore_runs([(queued, "1|R|99999999|default:default:1|1|1|5|w|1|1|1|")], lease_ms=9),
+        "restore_dues": lambda: s.restore_dues([(job.id, 1, job.due, job.due + 60_000)]),
+        "restoring": lambda: s.set_repair(Repair("jobs", 2, 0, 1, 0, 1)),
         "open": lambda: s.open_(hold_ms=1000),
     }[verb]()
 

@@ -1,0 +1,129 @@
+"""What ended in a gap: a ledger that lost its tail has it open, and Redis has it no more. Left open it would come back and run
+again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+
+from rsched.core.ids import JobId, RunId
+from rsched.core.packed import Event, JobEvent, RangeEvent, RunEvent, RunRecord, unpack_head
+from rsched.core.states import JobState, RunState
+from rsched.ledger import Ledger
+from rsched.ledger.positions import parse_position
+from rsched.recorder.recorded import LOOK_MS, Mark, behind, mark_of, unsettled
+from rsched.store.store import Store
+
+OUTCOME_UNKNOWN = "the run ended while its record was lost: its outcome is unknown"
+_PAGE = 500
+# An invalid one does no harm if it comes back.
+_ENDS = (JobState.ACTIVE, JobState.PAUSED)
+
+Part = AsyncIterator[None]
+RangeKey = tuple[str, int, int]
+
+
+class Ended:
+    """A part goes through one kind in bounded pieces; begun again, it finds what is left. count: what was closed, by kind."""
+
+    def __init__(self, store: Store, ledger: Ledger, *, shard: str) -> None:
+        self._store, self._ledger, self._shard = store, ledger, shard
+        self.count: Counter[str] = Counter()
+        # Jobs may be very many: an interrupted look at them goes on where it was.
+        self._job = ""
+
+    @property
+    def parts(self) -> list[Callable[[], Part]]:
+        return [self.runs, self.ranges, self.jobs]
+
+    async def runs(self) -> Part:
+        """Recorded as cancelled, with an error that says what is known; a record that is truly later still wins."""
+        async for page in self._ledger.open_runs(self._shard, limit=_PAGE):
+            gone = await self._absent_runs(run for run, _ in page)
+            if gone:
+                async for _ in self._sure():
+                    yield
+                since = min(r.claimed_at for _, r in page)
+                known = await self._ledger.runs_newest(gone, since=since)
+                open_ = {run: r for run, r in known.items() if not r.state.final}
+                now = await self._store.time()
+                await self._close("runs", [_unknown(r, open_[r], at=now) for r in await self._absent_runs(open_)])
+            yield
+
+    async def ranges(self) -> Part:
+        """Catch-up ranges that were paid out, or dropped, in the gap: after a loss of Redis they would be paid out again."""
+        before = set(await self._gone_ranges())
+        if before:
+            async for _ in self._sure():
+                yield
+            gone = await self._gone_ranges()
+            await self._close("ranges", [gone[key] for key in sorted(before & gone.keys())])
+        yield
+
+    async def jobs(self) -> Part:
+        """Those that were forgotten, which only completed and deleted ones are: recorded as completed, in the version that the
+        ledger has.
+        """
+        while page := await self._ledger.jobs_after(self._shard, after=self._job, limit=_PAGE):
+            gone = await self._absent_jobs(job.job_id for job in page)
+            if gone:
+                async for _ in self._sure():
+                    yield
+                known = await self._ledger.jobs_known(gone)
+                open_ = {JobId(j): k.value for j, k in known.items() if k.state in _ENDS and not k.forgotten}
+                await self._close("jobs", [_completed(j, open_[j]) for j in await self._absent_jobs(open_)])
+            self._job = page[-1].job_id
+            yield
+
+    async def _sure(self) -> Part:
+        """After something was seen to be absent: ends when the ledger has all that it will ever have of what is in the journal
+        now, and Redis all that it lost, if it did. Then another look at both tells.
+        """
+        mark = await mark_of(self._store)
+        while await self._more_to_come(mark) or await unsettled(self._store):
+            await self._store.clock.sleep(LOOK_MS)
+            yield
+
+    async def _more_to_come(self, mark: Mark) -> bool:
+        for stream in await behind(self._ledger, shard=self._shard, mark=mark):
+            # The position passes over what is trimmed only with the next entry, which may be long in coming.
+            first = await self._store.stream_first(stream)
+            if first is not None and parse_position(first) <= mark[stream]:
+                return True
+        return False
+
+    async def _close(self, kind: str, events: list[Event]) -> None:
+        if events:
+            await self._ledger.write_again(self._shard, events)
+            self.count[kind] += len(events)
+
+    async def _absent_runs(self, runs: Iterable[RunId]) -> list[RunId]:
+        asked = list(runs)
+        found = await self._store.records_of(asked)
+        return [run for run, record in zip(asked, found, strict=True) if record is None]
+
+    async def _absent_jobs(self, jobs: Iterable[JobId]) -> list[JobId]:
+        asked = list(jobs)
+        found = await self._store.values_of(asked)
+        return [job for job, value in zip(asked, found, strict=True) if value is None]
+
+    async def _gone_ranges(self) -> dict[RangeKey, RangeEvent]:
+        """Those of the ledger that Redis has not, as they are once nothing is left of them."""
+        open_ = await self._ledger.open_ranges(self._shard)
+        here = {(r.job, r.made_at, r.end) for r in await self._store.ranges()} if open_ else set()
+        now = self._store.now_ms()
+        return {
+            (job, made_at, end): RangeEvent(job, made_at, end, end + 1, sv, flags, now)
+            for job, _, end, sv, flags, made_at in open_
+            if (job, made_at, end) not in here
+        }
+
+
+def _unknown(run: RunId, record: RunRecord, *, at: int) -> RunEvent:
+    return RunEvent(run, record._replace(state=RunState.CANCELLED, rev=record.rev + 1), at, OUTCOME_UNKNOWN)
+
+
+def _completed(job: JobId, value: bytes) -> JobEvent:
+    head = unpack_head(value)._replace(state=JobState.COMPLETED)
+    return JobEvent(job, head.pack().encode() + b"\n" + value.partition(b"\n")[2])

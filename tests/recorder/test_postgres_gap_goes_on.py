@@ -1,0 +1,159 @@
+"""Re-emission begins, and begins anew, whenever it has to, and judges nothing while Redis is not whole itself."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from rsched.core.errors import Unavailable
+from rsched.core.ids import JobId
+from rsched.core.states import JobState
+from rsched.ledger.positions import Position
+from rsched.recorder.ended import OUTCOME_UNKNOWN
+from tests.recorder.one_offs import (
+    in_the_gap,
+    of_every_kind,
+    rows,
+)
+from tests.recorder.restored import backup, without_tail, written_again
+from tests.recorder.rollback import reopened
+from tests.recorder.steps import CLOCK, HOUR, Shard, within
+
+InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
+
+
+@pytest.fixture
+def shard(redis_url: str, database_url: str, redis_prefix: str) -> InShard:
+    return lambda body: asyncio.run(within(redis_url, database_url, redis_prefix, body))
+
+
+def test_it_goes_on_whatever_is_away_and_ends_as_if_nothing_had_been(
+    shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(s: Shard) -> None:
+        runs, active = await of_every_kind(s)
+        kept = backup(database_url)
+        ended = await in_the_gap(s, runs, active)
+        reemission = await without_tail(s, database_url, kept)
+        calls, chance = 0, random.Random(1)
+
+        def often_away(obj: object, name: str) -> None:
+            real = getattr(obj, name)
+
+            async def call(*args: Any, **kwargs: Any) -> Any:
+                nonlocal calls
+                calls += 1
+                if chance.random() < 0.2:
+                    raise Unavailable("away")
+                return await real(*args, **kwargs)
+
+            monkeypatch.setattr(obj, name, call)
+
+        for name in ("write_again", "runs_newest", "jobs_after", "position"):
+            often_away(s.ledger, name)
+        for name in ("page_of_runs", "records_of", "set_reemit", "marker", "first_dues", "ranges"):
+            often_away(s.store, name)
+        more, tries = True, 0
+        while more:
+            tries += 1
+            assert tries < 5000
+            try:
+                more = await reemission.step()
+            except Unavailable:
+                continue
+        monkeypatch.undo()
+        assert calls > 20
+        assert not await s.store.reemit()
+        assert {run for run, row in (await rows(s)).items() if row == ("CANCELLED", OUTCOME_UNKNOWN)} == ended
+        assert await s.reconcile() == {}
+
+    shard(body)
+
+
+@pytest.mark.parametrize("place", ["page_of_values", "ranges", "first_dues", "set_reemit"])
+def test_a_gap_that_is_found_meanwhile_begins_it_anew(
+    shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    async def body(s: Shard) -> None:
+        job = await s.put("a", due_in=HOUR, every=2 * HOUR)
+        await s.record()
+        kept = backup(database_url)
+        await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        reemission = await without_tail(s, database_url, kept)
+        real, set_reemit = getattr(s.store, place), s.store.set_reemit
+        begun, fallen = anyio.Event(), anyio.Event()
+
+        async def waits(*args: Any, **kwargs: Any) -> Any:
+            if place == "set_reemit" and begun.is_set():
+                return await real(*args, **kwargs)
+            begun.set()
+            await CLOCK.sleep(100)
+            return await real(*args, **kwargs)
+
+        async def slow(wanted: bool) -> None:
+            await CLOCK.sleep(500)
+            await set_reemit(wanted)
+
+        async def falls_back() -> None:
+            await begun.wait()
+            if place == "first_dues":
+                # The end of it all comes while the mark is being set.
+                monkeypatch.setattr(s.store, "set_reemit", slow)
+            await s.ledger._do("DELETE FROM jobs", ())
+            await reemission.found_gap("journal", Position(1, 1), Position(1, 5))
+            monkeypatch.setattr(s.store, "set_reemit", set_reemit)
+            fallen.set()
+
+        monkeypatch.setattr(s.store, place, waits)
+        async with anyio.create_task_group() as group:
+            group.start_soon(falls_back)
+            while not fallen.is_set():
+                assert await reemission.step() or place == "set_reemit"
+                await CLOCK.sleep(1)
+        monkeypatch.undo()
+        assert await s.store.reemit()
+        await written_again(s, reemission)
+        assert job in await s.ledger.jobs_known([job])
+
+    shard(body)
+
+
+def test_jobs_that_come_back_after_a_loss_of_redis_are_not_taken_for_ended(
+    shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(s: Shard) -> None:
+        jobs = [await s.put(f"job {n}", due_in=HOUR, every=2 * HOUR) for n in range(30)]
+        await s.record()
+        kept = backup(database_url)
+        await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        reemission = await without_tail(s, database_url, kept)
+        real = s.store.values_of
+        lost = False
+
+        async def lose(asked: Sequence[JobId]) -> Any:
+            nonlocal lost
+            if not lost:
+                lost = True
+                await s.redis.delete(*[key async for key in s.redis.scan_iter(s.keys.prefix + ":*")])
+            return await real(asked)
+
+        monkeypatch.setattr(s.store, "values_of", lose)
+        while not lost:
+            assert await reemission.step()
+        for _ in range(3):
+            assert await reemission.step()
+        await reopened(s)
+        for _ in range(3):
+            assert await reemission.step()
+        await s.redis.hset(s.keys.repair, "phase", "done")
+        await written_again(s, reemission)
+        known = await s.ledger.jobs_known(jobs)
+        assert {k.state for k in known.values()} == {JobState.ACTIVE}
+        assert set(await s.store.dues(jobs)) == set(jobs)
+
+    shard(body)
