@@ -58,6 +58,11 @@ def run_id_of(job_id: JobId, scheduled_at: int) -> RunId:
     return RunId(f"{job_id}:{scheduled_at}")
 
 
+def manual_run_id_of(job_id: JobId, triggered_at: int, suffix: str) -> RunId:
+    """As lua/trigger.lua makes it. suffix: 4 characters of short_hash."""
+    return RunId(f"{job_id}:m-{triggered_at}-{suffix}")
+
+
 def split_run_id(text: str) -> tuple[JobId, int, bool] | None:
     """(job_id, scheduled_at ms, is manual), or None where text is no run id."""
     m = _RUN_ID.fullmatch(text)

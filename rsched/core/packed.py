@@ -31,6 +31,8 @@ FLAG_MANUAL = "M"
 FLAG_CANCEL = "X"  # a cancel was asked for
 FLAG_PAYLOAD = "P"  # has a payload of its own
 FLAG_BACKFILL = "B"  # of a catch-up range: asked for by hand
+# For how long a trigger is repeated by its key; the scripts have the same number.
+KEYED_FOR_MS = 86_400_000
 # A lower-case letter among the flags: the overlap policy that the run is judged by; `a`, beside any others.
 OVERLAP_ANYWAY = "a"
 
@@ -233,6 +235,14 @@ class PayloadEvent(NamedTuple):
     payload: bytes
 
 
+class TriggerEvent(NamedTuple):
+    """A trigger with an idempotency key, as a hash, made the manual run of `at` (ms)."""
+
+    job: str
+    hash: str
+    at: int
+
+
 class WatermarkEvent(NamedTuple):
     """All occurrences of the partition before ms have been claimed."""
 
@@ -262,6 +272,7 @@ Event = (
     | RangeEvent
     | ExclusionsEvent
     | PayloadEvent
+    | TriggerEvent
     | WatermarkEvent
     | WorkerEvent
     | PoisonEvent
@@ -290,6 +301,8 @@ def unpack_event(kind: bytes, payload: bytes) -> Event:
         return SkipEvent(text[0], int(text[1]), int(text[2]), int(text[3]), text[4], int(text[5]))
     if kind == b"g":
         return RangeEvent(text[0], int(text[1]), int(text[2]), int(text[3]), int(text[4]), text[5], int(text[6]))
+    if kind == b"t":
+        return TriggerEvent(text[0], text[1], int(text[2]))
     if kind == b"h":
         return WorkerEvent(text[0], text[1], int(text[2]))
     if kind == b"x":

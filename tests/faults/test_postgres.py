@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,11 +14,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from bench.checker import check, read_seen
 from bench.ledger import position
 from rsched.core.errors import Unavailable
 from rsched.core.ids import JobId
 from rsched.embedded.postgres_server import PostgresServer
 from rsched.ledger.failures import translated
+from tests.faults.agreement import disagreements
 from tests.faults.harness import RUNS, Run, drive, fault_run
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
@@ -196,5 +201,102 @@ def test_a_postgres_that_comes_back_without_its_tail_gets_it_from_redis() -> Non
                 assert (await run.w.store.remove(JobId(job))).tag == "ok"
             await run.until_recorded()
             assert query(run, "SELECT count(*) FROM jobs WHERE state = 'deleted'") == [(150,)]
+
+    drive(scenario)
+
+
+def data(run: Run) -> Path:
+    return run.w.folder / "postgres" / "data"
+
+
+def put_back(run: Run, backup: Path) -> None:
+    """Postgres starts from what a copy of its folder holds."""
+    server(run).kill()
+    shutil.rmtree(data(run))
+    copy(backup, data(run))
+    server(run).start()
+
+
+def copy(source: Path, target: Path) -> None:
+    # With its owner: the server may not be ours.
+    subprocess.run(["cp", "-a", str(source), str(target)], check=True)
+
+
+def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_again() -> None:
+    async def scenario() -> None:
+        env = {
+            "RSCHED_RECORDER_RECONCILE_EVERY_S": "0.5", "RSCHED_RECORDER_RECONCILE_PACE_MS": "0",
+            "RSCHED_RECORDER_FORGET_AFTER_S": "1", "RSCHED_SCHEDULER_LOOKAHEAD_MS": "4000",
+        }  # fmt: skip
+        async with fault_run(workers=1, env=env) as run:
+            await run.put_spread(120, lead_ms=4500, spread_ms=500)
+            await run.put_spread(30, lead_ms=60_000, spread_ms=500)
+            waiting = set(list(run.owed)[120:])
+
+            async def claimed() -> bool:
+                return query(run, "SELECT count(*) FROM runs WHERE state = 'QUEUED'") == [(120,)]
+
+            await run.fleet.until(claimed, what="open runs in the ledger", within_s=10)
+            # Their runs come after the backup, and end before Postgres is back from it.
+            await run.put_spread(40, lead_ms=8000, spread_ms=500)
+            await run.until_recorded()
+            run.kill("recorder-1")
+            server(run).kill()
+            backup = run.w.folder / "backup"
+            copy(data(run), backup)
+            server(run).start()
+            run.fleet.start("recorder-2")
+            await run.put_spread(80, lead_ms=500, spread_ms=500)
+            came_and_went = list(run.owed)[190:]
+            await run.until(lambda: run.count("end") >= 240, "the ends of all that is due")
+            await run.until_recorded()
+
+            async def forgotten() -> bool:
+                return query(run, "SELECT count(*) FROM jobs WHERE NOT forgotten") == [(30,)]
+
+            await run.fleet.until(forgotten, what="jobs that ended out of Redis", within_s=20)
+            run.kill("recorder-2")
+            for stream in (run.w.store.keys.definitions, run.w.store.keys.journal):
+                await run.w.store.client.xtrim(stream, maxlen=0, approximate=False)
+            put_back(run, backup)
+            assert query(run, "SELECT count(*) FROM runs WHERE state = 'QUEUED'") == [(120,)]
+            run.fleet.start("recorder-3")
+            await run.put_spread(20, lead_ms=500, spread_ms=500)
+            await run.until(lambda: run.count("end") >= 260, "the ends of what came after")
+
+            async def mended() -> bool:
+                open_ = query(run, "SELECT count(*) FROM runs WHERE state IN ('QUEUED', 'RUNNING', 'RETRYING')")
+                return open_ == [(0,)] and not await run.w.store.reemit()
+
+            await run.fleet.until(mended, what="a ledger without what had ended", within_s=30)
+            passes = (await run.w.store.reconciled()).passes
+
+            async def reconciled() -> bool:
+                return (await run.w.store.reconciled()).passes > passes
+
+            await run.fleet.until(reconciled, what="a pass of the reconciler that ends after it", within_s=30)
+            # Until what comes back would have run: it would be due at once.
+            await run.until_recorded()
+            assert await run.w.store.client.hlen(run.w.store.keys.runs) == 0
+            starts = Counter(line.run_id for line in run.lines("start"))
+            assert len(starts) == 260
+            assert set(starts.values()) == {1}
+            unknown = {f"{r[0]}" for r in query(run, "SELECT run_id FROM runs WHERE error LIKE '%outcome is unknown'")}
+            gap = {f"{job}:{at}" for job in list(run.owed)[150:270] for at in run.owed[job]}
+            assert len(unknown) == 120
+            assert unknown.isdisjoint(gap)
+            owed = {job: due for job, due in run.owed.items() if job not in waiting}
+            found = check(read_seen(run.seen), await run.recorded(), owed=owed)
+            # The history of what was lost: of its fences, or all of it.
+            history = [b for b in found.breaches if b.what == "fence" and "the ledger ends" in b.detail]
+            history += [b for b in found.breaches if b.what == "lost"]
+            assert {b.run_id for b in history} == unknown | gap
+            assert [b for b in found.breaches if b not in history] == []
+            # Of what came and went in the gap nothing is left anywhere.
+            left = {job: value for job, value in run.acknowledged.items() if job not in came_and_went}
+            assert await disagreements(run.w, left) == []
+            assert run.fleet.log("recorder-3").count("its outcome unknown") >= 1
+            assert "are missing" in run.fleet.log("recorder-3")
+            assert query(run, "SELECT DISTINCT stream FROM poison WHERE kind = 'gap' ORDER BY 1") != []
 
     drive(scenario)

@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Sequence
 
+import psycopg
 import pytest
 
 from rsched.runtime import faults
@@ -62,8 +63,15 @@ def test_a_recorder_that_dies_between_any_two_steps_loses_and_doubles_nothing(
 
 
 async def lose_everything(run: Run) -> None:
-    """FLUSHALL, once all that is owed is recorded."""
+    """FLUSHALL, once all that is owed is recorded, with some of it claimed and not ended."""
     await run.until_recorded()
+
+    async def some_open() -> bool:
+        with psycopg.connect(run.w.database_url) as c:
+            found = c.execute("SELECT count(*) FROM runs WHERE state IN ('QUEUED', 'RUNNING', 'RETRYING')").fetchone()
+        return found is not None and found[0] > 0
+
+    await run.fleet.until(some_open, what="open runs in the ledger", within_s=10)
     await run.w.store.client.flushall()
 
 
@@ -80,7 +88,7 @@ def test_a_recorder_that_dies_in_an_opening_is_followed_by_one_that_opens() -> N
         async with fault_run(env=ENV, workers=1) as run:
             for number, point in enumerate(faults.OPENING):
                 # What is due by and by is to be restored later than what is due now.
-                await run.put_spread(RUNS, lead_ms=800, spread_ms=1500)
+                await run.put_spread(RUNS, lead_ms=800, spread_ms=4000)
                 await run.put_spread(RUNS // 4, lead_ms=20_000 + 1000 * number, spread_ms=500)
                 await lose_everything(run)
                 for name in [n for n in run.fleet.processes if n.startswith("recorder")]:
