@@ -125,6 +125,18 @@ def unpack_head(value: bytes) -> JobHead:
     _, state, version, sv, sv_at, kind, arg, misfire, grace, lane = fields[:10]
     if kind not in ("o", "e", "c"):
         raise ValueError(f"no schedule kind: {kind!r}")
+    if len(fields) == 10:  # as most are, and a rebuild reads all of them
+        return JobHead(
+            JOB_STATE_OF_CODE[state],
+            int(version),
+            int(sv),
+            int(sv_at),
+            kind,  # type: ignore[arg-type]
+            arg,
+            misfire,
+            int(grace),
+            lane,
+        )
     paused_from, window, overlap, until, missed, note, keeps = (fields[10:17] + [""] * 7)[:7]
     window_ms, _, end_ms = window.partition(",")
     return JobHead(

@@ -41,6 +41,7 @@ class Rebuild:
         self._now = 0
         self._sooner: AsyncIterator[list[LedgerJob]] | None = None
         self._after = ""
+        self._read: list[LedgerJob] = []
         self._ahead: list[Item] = []
         self._keyed = KeyedTriggers(store, ledger, shard=shard, generation=generation)
         # Only keyed triggers are left.
@@ -66,51 +67,56 @@ class Rebuild:
         return self.restored
 
     async def step(self) -> bool:
-        """Restores a page of the others and reads the next meanwhile, old keys last; False when all are back. Unavailable."""
+        """Restores a page of the others, works out when the next is due and reads the one after it meanwhile; old keys last. False
+        when all are back. Unavailable.
+        """
         if self.done:
             return False
         if self._last:
             self.done = not await self._keyed.step()
             return not self.done
+        dues = await self._prepared()
+        read: list[LedgerJob] = []
         ahead: list[Item] = []
         failed: Unavailable | None = None
 
-        async def read() -> None:
-            ahead.extend(await self._read())
+        async def reading() -> None:
+            read.extend(await self._next_page(dues))
+
+        async def judging() -> None:
+            ahead.extend(await dues.of(self._read))
 
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(read)
-                await self._restore(self._ahead)
+                # In this order: both servers are at it while this process is.
+                group.start_soon(reading)
+                group.start_soon(self._restore, self._ahead)
+                group.start_soon(judging)
         except* Unavailable as errors:
             failed = _first(errors)
         if failed is not None:
             # Pages that were read and not written come again.
-            self._sooner, self._after, self._ahead = None, "", []
+            self._sooner, self._after, self._read, self._ahead = None, "", [], []
             raise failed
         faults.point("opening.in_later_jobs")
-        self._ahead = ahead
-        self._last = not ahead
+        self._read, self._ahead = read, ahead
+        self._last = not read and not ahead
         return True
 
     async def end(self) -> None:
         """All is back. Unavailable."""
         await self._ledger.drop_marks(self._shard, generation=self.generation)
 
-    async def _read(self) -> list[Item]:
-        """Items of the next page, none at the end."""
-        dues = await self._prepared()
+    async def _next_page(self, dues: DueTimes) -> list[LedgerJob]:
+        """None at the end."""
         if not self._after:
             if self._sooner is None:
                 self._sooner = self._soonest(dues, since=self._now + SOON_MS, until=self._now + _NEXT_MS)
             async for page in self._sooner:
-                if items := await dues.of(page):
-                    return items
-        while page := await self._ledger.jobs_after(self._shard, after=self._after, limit=_PAGE):
-            self._after = page[-1].job_id
-            if items := await dues.of(page):
-                return items
-        return []
+                return page
+        page = await self._ledger.jobs_after(self._shard, after=self._after, limit=_PAGE)
+        self._after = page[-1].job_id if page else self._after
+        return page
 
     async def _restore(self, items: Sequence[Item]) -> None:
         room = anyio.Semaphore(_AT_ONCE)
@@ -146,6 +152,8 @@ class Rebuild:
         once = (0, "") if since is None else (since, _LAST)
         while page := await self._ledger.once_until(self._shard, until=until, after=once, limit=_PAGE):
             yield page
+            if len(page) < _PAGE:
+                break
             once = int(page[-1].value.split(b"|", 7)[6]), page[-1].job_id
         # What came due while the shard was closed, too; longer ago it is for the misfire policy, and can wait.
         begins = self._now - CLAIMED_AHEAD_MS if since is None else since
@@ -153,6 +161,8 @@ class Rebuild:
             after = ""
             while page := await self._ledger.jobs_of_schedule(self._shard, arg, after=after, limit=_PAGE):
                 yield page
+                if len(page) < _PAGE:
+                    break
                 after = page[-1].job_id
         for every in await self._ledger.intervals(self._shard):
             for phases in _phases(begins, until, every=every):
@@ -161,6 +171,8 @@ class Rebuild:
                     self._shard, every=every, phases=phases, after=key, limit=_PAGE
                 ):
                     yield page
+                    if len(page) < _PAGE:
+                        break
                     key = _phase_of(page[-1]), page[-1].job_id
 
     async def _schedules_due(self, dues: DueTimes, *, begins: int, until: int) -> list[str]:

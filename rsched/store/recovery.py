@@ -104,7 +104,9 @@ class RecoveryVerbs(ReemissionVerbs, DueVerbs):
         where it is open under another generation than the given one.
         """
         known = {} if generation is None else {"generation": str(generation)}
-        reply = await self._call("restore_jobs", [(j, "" if d is None else d, v) for j, d, v in items], **known)
+        reply = await self._call(
+            "restore_jobs", [(j.encode(), b"" if d is None else b"%d" % d, v) for j, d, v in items], **known
+        )
         return int(reply[2])
 
     async def restore_runs(
