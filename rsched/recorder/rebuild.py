@@ -67,8 +67,8 @@ class Rebuild:
         return self.restored
 
     async def step(self) -> bool:
-        """Restores a page of the others, works out when the next is due and reads the one after it meanwhile; old keys last. False
-        when all are back. Unavailable.
+        """Restores a page of the others, works out when the next is due and reads the one after it meanwhile; old keys last.
+        False when all are back. Unavailable.
         """
         if self.done:
             return False
