@@ -30,6 +30,8 @@ for i = group_at, #ARGV, group_width do
   local p, job = partition_of(run), string.sub(run, 1, 15)
   local head = head_parse(redis.call('HGET', key('jobs', p, 0), job))
   local r = run_parse(redis.call('HGET', key('runs'), run))
+  -- Before what was lost is back, a run that is not there may be.
+  if not r and m[2] == 'recovering' and m[5] == '1' then return {'closed'} end
   -- A run that is not there has ended, unless Redis lost writes: also ones that nobody has recorded, as an attempt tells of
   -- which it never heard.
   if not r and (not head or (m[5] ~= '1' and tonumber(fence) <= tonumber(m[6] or fence))) then tags[#tags + 1] = 'missing'

@@ -136,7 +136,7 @@ end
 -- Reads: what the picked runs have become meanwhile.
 local events, records, gone, leases, last, bad, given, seen = {}, {}, {}, {}, {}, {}, {}, {}
 local freed, starts = {freed = {}, payloads = {}}, {}
-local later = {staged = {}, retries = {}}
+local later, again = {staged = {}, retries = {}}, text(now + 1000)
 local fence = tonumber(redis.call('GET', key('fence')) or '0')
 local fence_before = fence
 local values = fetch_all(key('runs'), picks)
@@ -160,7 +160,7 @@ for i = 1, #picks do
       -- Without its definition it can neither run nor be judged: it comes again, as it is.
       local set, member = later.retries, run .. '|' .. r.lane
       if r.state == 'Q' then set, member = later.staged, staged_member(run, r.lane, r.flags) end
-      set[#set + 1] = text(now + 1000)
+      set[#set + 1] = again
       set[#set + 1] = member
     else
       local detail = ''
@@ -210,7 +210,7 @@ variadic('ZADD', key('leases'), leases, 2)
 variadic('HDEL', key('runs'), gone, 1)
 variadic('ZADD', key('staged'), later.staged, 2)
 variadic('ZADD', key('retries'), later.retries, 2)
-if #later.staged + #later.retries > 0 then signal_due(text(now + 1000)) end
+if #later.staged + #later.retries > 0 then signal_due(again) end
 complete_write(done)
 run_ended_write(freed, now)
 for i = 1, #drains do

@@ -4,9 +4,9 @@
 -- KEYS    shard open staged payloads holders runs leases retries jobs body due journal signals repair
 -- ARGV    generation:text after_ms:int items:[run:text fence:text outcome:text delay_ms:int]
 --         outcome: T (retry after delay_ms), D, or N: no definition was seen that tells; without one it dies.
---         later: its definition is still being restored; its lease is a second longer.
+--         later: its definition is still being restored, and its lease is a second longer; or it is there by now, and tells.
 -- REPLY   ok now tags:[tag]... (ok, later, stale_fence, missing) | closed | reopened generation
--- COST    2 calls a run; variadic otherwise
+-- COST    2 calls a run, 1 more for an item N; variadic otherwise
 -- FLAGS   allow-oom
 --include guard
 --include now_ms
@@ -40,7 +40,7 @@ for i = group_at, #ARGV, group_width do
     tags[#tags + 1] = 'missing'
     out.ended[#out.ended + 1] = run
   elseif r.fence ~= ARGV[i + 1] then tags[#tags + 1] = 'stale_fence'
-  elseif ARGV[i + 2] == 'N' and defined(run) then tags[#tags + 1] = 'stale_fence'
+  elseif ARGV[i + 2] == 'N' and defined(run) then tags[#tags + 1] = 'later'
   elseif ARGV[i + 2] == 'N' and coming_back() then
     tags[#tags + 1] = 'later'
     later[#later + 1] = text(now + 1000)

@@ -7,7 +7,7 @@
 --         lost 1: Redis lost writes, so that it may not know all workers, whatever server it was on. whole 1: it was closed as
 --         planned, and not opened since.
 -- REPLY   ok now fence | stale now generation
--- COST    9 calls, 1 a worker
+-- COST    12 calls, 1 a worker
 --include key
 --include text
 --include server_ids
@@ -21,8 +21,9 @@ local run, repl = server_ids()
 local another = m[1] and (m[3] ~= run or m[4] ~= repl)
   or (m[2] == 'recovering' and redis.call('SISMEMBER', key('holders'), '') == 1)
 -- The greatest fence of which this Redis knows what became of it; an opening that was not finished has raised the counter.
-local fence_seen = m[2] == 'recovering' and m[5] or redis.call('GET', key('fence')) or '0'
-local fence = math.max(tonumber(redis.call('GET', key('fence')) or '0'), tonumber(a_fence))
+local counter = redis.call('GET', key('fence')) or '0'
+local fence_seen = m[2] == 'recovering' and m[5] or counter
+local fence = math.max(tonumber(counter), tonumber(a_fence))
 local known = redis.call('HGETALL', key('workers'))
 local workers, newest = {}, 0
 for i = 1, #known, 2 do

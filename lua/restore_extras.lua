@@ -6,7 +6,7 @@
 --         kind exclusions: (team/name, version newline body). kind catchup: (member, ''); from past `to`: nothing is left of it.
 --         kind triggers: (member, ms of the run); of these the shard may be open.
 -- REPLY   ok now count | closed
--- COST    2 calls an item
+-- COST    2 calls an item; of triggers 1 call for all
 --include key
 --include text
 --include recovering
@@ -33,9 +33,7 @@ if a_kind == 'triggers' then
     list[#list + 1] = ARGV[i + 1]
     list[#list + 1] = ARGV[i]
   end
-  for i = 1, #list, 4000 do
-    count = count + redis.call('ZADD', key('triggers'), 'NX', unpack(list, i, math.min(i + 3999, #list)))
-  end
+  if #list > 0 then count = redis.call('ZADD', key('triggers'), 'NX', unpack(list)) end
   return {'ok', now, text(count)}
 end
 local function identity(member)

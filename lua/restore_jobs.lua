@@ -1,10 +1,11 @@
 -- Writes back definitions that the ledger has in a later version than Redis, with their due times and the ends of pauses; no
--- journal, since the ledger is where they come from. Each job at most once in a call.
+-- journal, since the ledger is where they come from. Each job at most once in a call. Where only something else than the schedule
+-- differs, Redis may have gone on by the earlier version meanwhile: its own due time stands if that is the later one.
 -- MOVES
 -- KEYS    shard jobs body due heads pauses signals
 -- ARGV    generation:text items:[job:text due:text value:text]
 -- REPLY   ok now count | closed
--- COST    10 calls a partition; variadic over its jobs
+-- COST    10 calls a partition, variadic over its jobs; 1 more for a job that is there in an earlier version
 --include key
 --include text
 --include recovering
@@ -62,6 +63,10 @@ for _, p in ipairs(order) do
         plan.ends[#plan.ends + 1] = job
       else
         plan.endless[#plan.endless + 1] = job
+      end
+      if old and old.sv == new.sv and old.state == 'a' and new.state == 'a' and due ~= '' then
+        local own = redis.call('ZSCORE', key('due', p, 0), job)
+        if not own then due = '' elseif tonumber(own) > tonumber(due) then due = text(tonumber(own)) end
       end
       if due == '' or new.state == 'p' then
         plan.undue[#plan.undue + 1] = job

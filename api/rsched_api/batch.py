@@ -21,7 +21,7 @@ from rsched.ledger import StoredJob
 from rsched.ledger.positions import parse_position
 from rsched_api import records
 from rsched_api.batch_body import MAX_BATCH_BYTES, Errors, Pace, Parsed, at_index, batch_too_large, parsed
-from rsched_api.create import Made, Plan, full, handle_of, plan, repeat, undecided
+from rsched_api.create import Made, Plan, full, handle_of, known, plan, repeat
 from rsched_api.deadline import restart
 from rsched_api.deps import Deps, deps_of, recorded, settled, write
 from rsched_api.exclusions import calendars_of
@@ -188,14 +188,10 @@ class _Creation:
         for at in range(0, len(owners), PUT_JOBS):
             some = owners[at : at + PUT_JOBS]
             look = partial(self._deps.ledger.last_incarnations, some)
-            try:
-                found |= await (self._deps.look_up.soon(look) if self._deps.ack == "redis" else look())
-            except Unavailable as error:
-                if self._deps.ack != "redis":
-                    raise
-                if any(w.job.spec.name is not None for w in self._wanted):
-                    raise undecided(error) from error
-                return {}  # as for one job with a key
+            there = await known(self._deps, look, named=any(w.job.spec.name is not None for w in self._wanted))
+            if there is None:
+                return {}
+            found |= there
             await self._pace.breathe()
         return found
 

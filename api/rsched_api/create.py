@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeVar
 
 from rsched.core.errors import Conflict, FieldError, Invalid, Unavailable
 from rsched.core.ids import JobId, derive_job_id
@@ -11,7 +12,6 @@ from rsched.core.model import JobSpec
 from rsched.core.packed import JobRecord
 from rsched.core.schedule import Resolved, Schedule
 from rsched.core.states import JobState
-from rsched.ledger import StoredJob
 from rsched.store.jobs import PutItem
 from rsched_api import records
 from rsched_api.deadline import about
@@ -19,6 +19,7 @@ from rsched_api.deps import Deps, recorded, version_recorded, write
 from rsched_api.exclusions import calendars_of
 
 _TRIES = 8
+T = TypeVar("T")
 
 
 class Made(NamedTuple):
@@ -96,7 +97,8 @@ async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
     handle = handle_of(spec.name, key)
     incarnation = 1
     if spec.name is not None or key is not None:
-        last = await _last(deps, spec, handle)
+        owner = spec.team, handle
+        last = await known(deps, lambda: deps.look_up.one(owner), named=spec.name is not None)
         if last is not None:
             about(job_id=last.job_id)
             incarnation = last.definition.incarnation + (1 if last.deleted else 0)
@@ -141,17 +143,21 @@ async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
     raise Unavailable("the name is being created and deleted at once; try again")
 
 
-async def _last(deps: Deps, spec: JobSpec, handle: str) -> StoredJob | None:
-    """The newest job of this handle, as far as the answer needs to know it. Unavailable."""
-    owner = spec.team, handle
+async def known(deps: Deps, look: Callable[[], Awaitable[T]], *, named: bool) -> T | None:
+    """What a look-up of those who may be there already finds; None where it has no answer, and with ack=redis need have none: a
+    key says who is meant, and Redis knows all of them but those that it has forgotten, which completed minutes ago. Unavailable.
+    """
     if deps.ack != "redis":
-        return await deps.look_up.one(owner)
+        return await look()
     try:
-        return await deps.look_up.soon(lambda: deps.look_up.one(owner))
+        return await deps.look_up.soon(look)
     except Unavailable as error:
-        if spec.name is not None:
+        if named:
             raise undecided(error) from error
-        # A key says who is meant, and Redis knows all of them but those that it has forgotten: completed ones, after minutes.
+        if await deps.restoration.goes_on():
+            raise Unavailable(
+                f"Postgres does not answer ({error.detail}), and Redis has not all jobs back that it had lost; try again"
+            ) from error
         return None
 
 

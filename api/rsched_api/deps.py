@@ -78,8 +78,7 @@ class Restoration:
         generation = self._store.generation
         if generation == self._done:
             return False
-        repair = await self._store.repair()
-        if repair is not None and repair.phase != "done":
+        if await self._store.coming_back():
             return True
         # Before the first verb no generation is known.
         self._done = generation if int(generation) else ""
@@ -131,7 +130,7 @@ async def recorded(deps: Deps, journal_id: str, *, job_id: JobId | None = None, 
             return
     except Unavailable as error:
         raise _unknown(error.detail, job_id, run_id) from error
-    raise _unknown(f"its record was not seen within {timeout:g} s", job_id, run_id)
+    raise _unknown("its record was not seen in time", job_id, run_id)
 
 
 async def settled(

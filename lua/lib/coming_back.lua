@@ -1,6 +1,10 @@
 -- Whether definitions that this Redis had lost are still being restored: a job that is not there may be on its way.
 --include key
+local coming
 local function coming_back()
-  local phase = redis.call('HGET', key('repair'), 'phase')
-  return phase and phase ~= 'done'
+  if coming == nil then
+    local phase = redis.call('HGET', key('repair'), 'phase')
+    coming = phase and phase ~= 'done'
+  end
+  return coming
 end

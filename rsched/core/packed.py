@@ -125,22 +125,13 @@ def unpack_head(value: bytes) -> JobHead:
     _, state, version, sv, sv_at, kind, arg, misfire, grace, lane = fields[:10]
     if kind not in ("o", "e", "c"):
         raise ValueError(f"no schedule kind: {kind!r}")
+    first = (JOB_STATE_OF_CODE[state], int(version), int(sv), int(sv_at), kind, arg, misfire, int(grace), lane)
     if len(fields) == 10:  # as most are, and a rebuild reads all of them
-        return JobHead(
-            JOB_STATE_OF_CODE[state],
-            int(version),
-            int(sv),
-            int(sv_at),
-            kind,  # type: ignore[arg-type]
-            arg,
-            misfire,
-            int(grace),
-            lane,
-        )
+        return JobHead(*first)  # type: ignore[arg-type]
     paused_from, window, overlap, until, missed, note, keeps = (fields[10:17] + [""] * 7)[:7]
     window_ms, _, end_ms = window.partition(",")
     return JobHead(
-        JOB_STATE_OF_CODE[state], int(version), int(sv), int(sv_at), kind, arg, misfire, int(grace), lane,  # type: ignore[arg-type]
+        *first,  # type: ignore[arg-type]
         int(paused_from or 0), int(window_ms or 0), int(end_ms or 0), overlap, int(until or 0), missed, unquote(note),
         int(keeps or 0),
     )  # fmt: skip

@@ -167,7 +167,11 @@ class RecorderSettings(Measured, frozen=True, kw_only=True):
     ] = ""
     reconcile_every_s: Annotated[
         float,
-        Meta(ge=0, le=86_400, description="Rest between two passes over all that a shard holds; 0: no passes"),
+        Meta(
+            ge=0,
+            le=86_400,
+            description="Rest between two passes over all that a shard holds; 0: none but the one after a restoration",
+        ),
     ] = 600
     reconcile_pace_ms: Annotated[
         int,

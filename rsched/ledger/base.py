@@ -92,6 +92,12 @@ class Base:
         async with self._connection() as c:
             return await (await c.execute(query.encode(), params)).fetchall()
 
+    async def _by_index(self, query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """_all of a query over days of runs: one without statistics, as it has just begun, would be read from end to end."""
+        async with self._connection() as c:
+            await c.execute(b"SET LOCAL enable_seqscan = off")
+            return await (await c.execute(query.encode(), params)).fetchall()
+
     async def _do(self, query: str, params: Sequence[Any]) -> int:
         async with self._connection() as c:
             return (await c.execute(query.encode(), params)).rowcount

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rsched.core.ids import JobId, RunId
-from rsched.core.packed import RunRecord
+from rsched.core.packed import JobHead, RunRecord, unpack_head
 from rsched.core.states import JobState
 from rsched.ledger.base import Base
 from rsched.ledger.rebuild import LedgerJob
-from rsched.ledger.staging import claimed_on
+from rsched.ledger.staging import DAY_MS, claimed_on
 from rsched.ledger.stored import RUN_COLUMNS, run_of
 
 
@@ -24,6 +24,19 @@ class KnownJob(NamedTuple):
 
     def job(self, job_id: JobId) -> LedgerJob:
         return LedgerJob(job_id, self.value)
+
+
+def order(job: KnownJob | JobHead) -> tuple[int, int]:
+    """Of two records of a job the greater one is the later."""
+    return job.version, job.state.rank
+
+
+def head_or_none(value: bytes | None) -> JobHead | None:
+    """None where there is no value, or it can't be read: whoever claims or looks at it sets it aside."""
+    try:
+        return unpack_head(value) if value else None
+    except (ValueError, KeyError):
+        return None
 
 
 class CompareVerbs(Base):
@@ -42,12 +55,16 @@ class CompareVerbs(Base):
         }
 
     async def runs_newest(self, run_ids: Sequence[str], *, since: int = 0) -> dict[RunId, RunRecord]:
-        """The newest record of those runs that the ledger has. since: when (ms) the first of them was claimed."""
+        """The newest record of those runs that the ledger has, by id: one that was withdrawn and claimed again on another day has
+        two. since: when (ms) the first of them was claimed.
+        """
         if not run_ids:
             return {}
-        rows = await self._all(
+        # The clock may have been set back for the later record.
+        day = claimed_on(max(since - DAY_MS, 0))
+        rows = await self._by_index(
             f"SELECT DISTINCT ON (run_id) {RUN_COLUMNS} FROM runs WHERE claimed_on >= %s AND run_id = ANY(%s)"
             " ORDER BY run_id, fence DESC, rev DESC",
-            (claimed_on(since), list(run_ids)),
+            (day, list(run_ids)),
         )
         return {run.run_id: run.record for run in map(run_of, rows)}

@@ -7,15 +7,14 @@ mark on, and whoever records (upserts.py) adds the open runs that come from befo
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from datetime import date, timedelta
+from collections.abc import AsyncIterator
+from datetime import date
 
 from rsched.core.ids import JobId, RunId
 from rsched.core.packed import RunRecord
-from rsched.ledger.base import Base
+from rsched.ledger.compare import CompareVerbs
 from rsched.ledger.leaving import oldest_day
-from rsched.ledger.staging import DAY_MS, claimed_on
-from rsched.ledger.stored import RUN_COLUMNS, run_of
+from rsched.ledger.staging import DAY_MS, claimed_on, day_starts_at
 from rsched.ledger.upserts import OPEN, Connection
 
 FIRST_WIDTH_MS = 10_000
@@ -26,7 +25,6 @@ _SOON_S, _LATE_S = 0.05, 0.5
 WINDOW_S = 30.0
 _MOST_BYTES = 1 << 30
 _EVER_MS = 1000 * 365 * DAY_MS
-_DAY = timedelta(days=1)
 # Of a straggler s. No join: of tables without statistics that may be done by reading all of history.
 STATE_OF = "(SELECT r.state FROM runs r WHERE r.claimed_on = s.claimed_on AND r.run_id = s.run_id)"
 
@@ -47,6 +45,12 @@ async def widest(c: Connection) -> int:
     row = await found.fetchone()
     size = int(row[0] or 0) if row else 0
     return _EVER_MS if size <= _MOST_BYTES else max(DAY_MS * _MOST_BYTES // size, _LEAST_WIDTH_MS)
+
+
+async def first_claim(c: Connection, *, latest: int) -> int:
+    """Where (ms) the oldest day begins that has a partition; latest, where that is earlier or there is none."""
+    day = await oldest_day(c, before=date.max)
+    return latest if day is None else min(latest, day_starts_at(day))
 
 
 async def open_within(
@@ -75,24 +79,24 @@ async def open_within(
     return query, params * len(tables)
 
 
-class OpenRunVerbs(Base):
+class OpenRunVerbs(CompareVerbs):
     async def open_runs(self, shard: str, *, limit: int) -> AsyncIterator[list[tuple[RunId, RunRecord]]]:
         """Pages of at most limit runs that are not final, by their newest record. Unavailable.
 
-        A run that comes or moves meanwhile may be in two pages, or in none if it comes.
+        A run that moves meanwhile may be in two pages, one that comes meanwhile in none.
         """
         # Read first: what is added to the stragglers later was claimed since, or is itself later.
         mark = await self._listed_to(shard)
         key = (date.min, "")
         while rows := await self._stragglers(shard, after=key, limit=limit):
             key = rows[-1]
-            if page := await self._open_of([run for _, run in rows], since=rows[0][0]):
+            if page := await self._open_of([run for _, run in rows], since=day_starts_at(rows[0][0])):
                 yield page
-        async with self._connection() as c:
-            most = await widest(c)
         now, width = self._clock.wall_ms(), FIRST_WIDTH_MS
         since: int | None = mark or None
-        until: int | None = None if mark else await self._first_claim(now)
+        async with self._connection() as c:
+            most = await widest(c)
+            until: int | None = None if mark else await first_claim(c, latest=now)
         while True:
             if since is not None:
                 until = since + width if since + width < now else None
@@ -100,8 +104,7 @@ class OpenRunVerbs(Base):
             runs = await self._open_within(shard, since=since, until=until)
             width = min(next_width(width, took_s=self._clock.perf_s() - began), most)
             for i in range(0, len(runs), limit):
-                day = date.min if since is None else claimed_on(since)
-                if page := await self._open_of(runs[i : i + limit], since=day):
+                if page := await self._open_of(runs[i : i + limit], since=since or 0):
                     yield page
             if until is None:
                 return
@@ -128,12 +131,6 @@ class OpenRunVerbs(Base):
         row = await self._one("SELECT listed_to FROM straggler_marks WHERE shard = %s", (shard,))
         return int(row[0]) if row else 0
 
-    async def _first_claim(self, now: int) -> int:
-        """Where the oldest day begins that has a partition, now where none has."""
-        async with self._connection() as c:
-            day = await oldest_day(c, before=date.max)
-        return now if day is None else min(now, (day - date(1970, 1, 1)).days * DAY_MS)
-
     async def _stragglers(self, shard: str, *, after: tuple[date, str], limit: int) -> list[tuple[date, str]]:
         rows = await self._all(
             "SELECT s.claimed_on, s.run_id FROM stragglers s WHERE s.shard = %s AND (s.claimed_on, s.run_id) > (%s, %s)"
@@ -147,20 +144,6 @@ class OpenRunVerbs(Base):
             query, params = await open_within(c, shard, since=since, until=until)
             return [row[1] for row in await (await c.execute(query.encode(), params)).fetchall()]
 
-    async def _open_of(self, run_ids: list[str], *, since: date) -> list[tuple[RunId, RunRecord]]:
-        """Those of them, claimed on that day or later, that are open still."""
-        return [(run, r) for run, r in await self._newest(run_ids, since=since) if not r.state.final]
-
-    async def _newest(self, run_ids: Sequence[str], *, since: date = date.min) -> list[tuple[RunId, RunRecord]]:
-        # A run that was withdrawn and claimed again on another day has two rows. The clock may have been set back for the later.
-        if not run_ids:
-            return []
-        async with self._connection() as c:
-            # A day without statistics yet would be read from end to end.
-            await c.execute(b"SET LOCAL enable_seqscan = off")
-            found = await c.execute(
-                f"SELECT DISTINCT ON (run_id) {RUN_COLUMNS} FROM runs WHERE run_id = ANY(%s) AND claimed_on >= %s"
-                " ORDER BY run_id, fence DESC, rev DESC".encode(),
-                (list(run_ids), since if since == date.min else since - _DAY),
-            )
-            return [(run.run_id, run.record) for run in map(run_of, await found.fetchall())]
+    async def _open_of(self, run_ids: list[str], *, since: int) -> list[tuple[RunId, RunRecord]]:
+        """Those of them, claimed at since (ms) or later, that are open still."""
+        return [(run, r) for run, r in (await self.runs_newest(run_ids, since=since)).items() if not r.state.final]

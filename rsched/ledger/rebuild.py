@@ -147,7 +147,7 @@ class RebuildVerbs(Base):
         """Of those runs that the ledger has, none claimed before since (ms): whether a later version of the schedule owes them
         again, being skipped or not started, and their sv.
         """
-        rows = await self._all(
+        rows = await self._by_index(
             "SELECT run_id, bool_and(state IN ('SKIPPED', 'QUEUED')), max(sv) FROM runs"
             " WHERE claimed_on >= %s AND run_id = ANY(%s) GROUP BY run_id",
             (claimed_on(since), list(run_ids)),

@@ -21,7 +21,7 @@ from rsched.ledger.archive import Manifest, ParquetSink, digest, rows_in, to_dis
 from rsched.ledger.base import Base, connect
 from rsched.ledger.failures import translated
 from rsched.ledger.migrate import schema_version
-from rsched.ledger.staging import DAY_MS, claimed_on
+from rsched.ledger.staging import DAY_MS, claimed_on, day_starts_at
 from rsched.ledger.upserts import Connection
 from rsched.runtime import faults
 
@@ -61,7 +61,7 @@ class RetentionVerbs(Base):
             return await self._archive(c, folder, name=found[0], day=found[1])
         today = claimed_on(self._clock.wall_ms())
         first = today - timedelta(days=days)
-        before_ms = (first - date(1970, 1, 1)).days * DAY_MS
+        before_ms = day_starts_at(first)
         day = await leaving.oldest_day(c, before=first)
         if day is not None:
             if not await leaving.leave_day(c, day, before_ms=before_ms):
@@ -73,7 +73,7 @@ class RetentionVerbs(Base):
         if await leaving.sweep(c, today=today, before_ms=before_ms):
             faults.point("retention.after_leave")
             return Done("left", f"sweep of {today}")
-        pruned = await leaving.prune_dead_letters(c, before_ms=(today - date(1970, 1, 1)).days * DAY_MS - DAY_MS)
+        pruned = await leaving.prune_dead_letters(c, before_ms=day_starts_at(today) - DAY_MS)
         return Done("pruned", today.isoformat(), pruned)
 
     async def _archive(self, c: Connection, folder: Path, *, name: str, day: date | None) -> Done:

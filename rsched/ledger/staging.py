@@ -44,6 +44,11 @@ def claimed_on(claimed_at: int) -> date:
     return _day(claimed_at // DAY_MS)
 
 
+def day_starts_at(day: date) -> int:
+    """ms."""
+    return (day - _EPOCH).days * DAY_MS
+
+
 def recordable(text: str) -> str:
     """The text, with what Postgres takes in none (NUL, lone surrogates) written out."""
     if text.isascii() and "\0" not in text:

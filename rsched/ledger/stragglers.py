@@ -13,8 +13,7 @@ from typing import NamedTuple
 from psycopg.errors import LockNotAvailable
 
 from rsched.ledger.base import Base
-from rsched.ledger.leaving import oldest_day
-from rsched.ledger.open_runs import STATE_OF, WINDOW_S, open_within, widest
+from rsched.ledger.open_runs import STATE_OF, WINDOW_S, first_claim, open_within, widest
 from rsched.ledger.staging import DAY_MS, claimed_on
 from rsched.ledger.upserts import OPEN, Connection
 from rsched.runtime import faults
@@ -26,10 +25,9 @@ FIRST: Key = (date.min, "")
 
 
 class Looked(NamedTuple):
-    """A page of stragglers: where the next begins (FIRST after the last), how many were looked at, how many taken out."""
+    """A page of stragglers: where the next begins (FIRST after the last), how many were taken out."""
 
     after: Key
-    looked: int
     dropped: int
 
 
@@ -62,7 +60,7 @@ class StragglerVerbs(Base):
         """Makes the index by claim know the pages that were written since. Unavailable.
 
         By itself it learns of them at a vacuum; until then every search reads them. (autosummarize has room for 256 of its ranges
-        at a time and forgets the others.) Not while one is under way: who waits for a second has it cancelled.
+        at a time and forgets the others.) Not while a vacuum is under way: who waits for a second has it cancelled.
         """
         days = [claimed_on(self._clock.wall_ms() - n * DAY_MS) for n in (0, 1)]
         tables = ["runs_kept", *(f"runs_{day:%Y%m%d}" for day in days)]
@@ -91,7 +89,7 @@ class StragglerVerbs(Base):
             rows = await found.fetchall()
             ended = [(day, run) for day, run, is_open in rows if not is_open]
             dropped = await self._drop(c, shard, ended) if ended else 0
-            return Looked((rows[-1][0], rows[-1][1]) if len(rows) == limit else FIRST, len(rows), dropped)
+            return Looked((rows[-1][0], rows[-1][1]) if len(rows) == limit else FIRST, dropped)
 
     async def _aim(self, c: Connection, shard: str, *, up_to: int, width_ms: int) -> tuple[int, int] | None:
         """The window to look through, its end committed as the mark ahead."""
@@ -106,7 +104,7 @@ class StragglerVerbs(Base):
                     return None  # no run was ever recorded
                 since, until = int(row[0]), int(row[1])
                 if until == since:
-                    until = min(up_to, since + width_ms if since else await _begin(c, up_to))
+                    until = min(up_to, since + width_ms if since else await first_claim(c, latest=up_to))
                     if until <= since:
                         return None
                     await c.execute("UPDATE straggler_marks SET listing_to = %s WHERE shard = %s", (until, shard))
@@ -130,9 +128,3 @@ class StragglerVerbs(Base):
                 return gone.rowcount
         except LockNotAvailable:
             return 0
-
-
-async def _begin(c: Connection, up_to: int) -> int:
-    """Where the first mark goes: before all days that have a partition."""
-    day = await oldest_day(c, before=date.max)
-    return up_to if day is None else (day - date(1970, 1, 1)).days * DAY_MS

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from rsched.core.ids import PARTITIONS, JobId, is_job_id
-from rsched.core.packed import JobHead, unpack_head
 from rsched.ledger import Ledger
-from rsched.ledger.compare import KnownJob
+from rsched.ledger.compare import KnownJob, head_or_none, order
 from rsched.recorder.due import DueTimes, Item
 from rsched.runtime import faults
 from rsched.store.dues import DueEntry
@@ -54,13 +53,13 @@ class Claimed:
 
     async def _settle(self, entries: Sequence[DueEntry]) -> set[str]:
         """The jobs whose due entry does not stay as it is."""
-        heads = {e.job: head for e in entries if is_job_id(e.job) and (head := _head(e.value)) is not None}
+        heads = {e.job: head for e in entries if is_job_id(e.job) and (head := head_or_none(e.value)) is not None}
         known = await self._ledger.jobs_known(list(heads))
-        later = await self._bring_back([job for job in known if _order(known[job]) > _order(heads[JobId(job)])], known)
+        later = await self._bring_back([job for job in known if order(known[job]) > order(heads[JobId(job)])], known)
         same = [
             (known[e.job].job(e.job), e.due)
             for e in entries
-            if e.job in known and _order(known[e.job]) == _order(heads[e.job])
+            if e.job in known and order(known[e.job]) == order(heads[e.job])
         ]
         found = {job: due for job, due, _ in await self._dues.onward(same)}
         moves = [(j, heads[j].version, due, found[j]) for (j, _), due in same if found.get(j, due) != due]
@@ -86,18 +85,9 @@ class Claimed:
         skip = 0
         while page := await self._store.page_of_pauses(skip=skip, until=self._until, count=_PAGE):
             jobs = [job for job in page if is_job_id(job)]
-            heads = {job: _head(value) for job, value in zip(jobs, await self._store.values_of(jobs), strict=True)}
+            heads = {
+                job: head_or_none(value) for job, value in zip(jobs, await self._store.values_of(jobs), strict=True)
+            }
             known = await self._ledger.jobs_known(jobs)
-            later = [job for job, k in known.items() if (h := heads[JobId(job)]) is None or _order(k) > _order(h)]
+            later = [job for job, k in known.items() if (h := heads[JobId(job)]) is None or order(k) > order(h)]
             skip += len(page) - len(await self._bring_back(later, known))
-
-
-def _head(value: bytes | None) -> JobHead | None:
-    try:
-        return unpack_head(value) if value else None
-    except (ValueError, KeyError):
-        return None  # for the claim, which sets it aside
-
-
-def _order(job: KnownJob | JobHead) -> tuple[int, int]:
-    return job.version, job.state.rank

@@ -27,7 +27,7 @@ _LISTED_BEHIND_MS = 20_000
 _STRAGGLERS = 2000
 _TRIGGERS = 2000
 # By this machine's clock, while what is repeated goes by Redis'.
-_KEYED_FOR_MS = KEYED_FOR_MS + 3_600_000
+_KEYS_KEPT_MS = KEYED_FOR_MS + 3_600_000
 _INDEX_MS = 20_000
 _RARELY_MS = 3_600_000
 # Of history that is days old nothing is in a hurry.
@@ -74,7 +74,7 @@ class Housekeeping:
         return found.dropped * 4 >= _STRAGGLERS
 
     async def _drop_triggers(self) -> bool:
-        before = self._clock.wall_ms() - _KEYED_FOR_MS
+        before = self._clock.wall_ms() - _KEYS_KEPT_MS
         return await self._ledger.drop_triggers(self._shard, before=before, limit=_TRIGGERS) == _TRIGGERS
 
     async def _forget(self) -> bool:
@@ -82,8 +82,7 @@ class Housekeeping:
         items = await self._ledger.forgettable(self._shard, before_ms=before, limit=_PAGE)
         if not items:
             return False
-        repair = await self._store.repair()
-        if repair is not None and repair.phase != "done":
+        if await self._store.coming_back():
             # What an older state has of them is not all ended there yet.
             return False
         # Redis first: what is marked here is never looked at again. It drops only these very versions.

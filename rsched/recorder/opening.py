@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rsched.core.errors import Unavailable
 from rsched.ledger import Ledger
-from rsched.ledger.positions import START, Position, parse_position
+from rsched.ledger.positions import Position, parse_position
 from rsched.recorder.rebuild import Rebuild
 from rsched.recorder.repair import restore_extras, restore_runs
 from rsched.recorder.stream import StreamRecorder
@@ -40,25 +40,25 @@ class Opening:
         """Opens the shard where it is not open. Unavailable: try again."""
         store, ledger, shard = self._store, self._ledger, self._shard
         marker = await store.marker()
-        repair = await store.repair()
+        unfinished = await store.coming_back()
         if marker is not None and marker.matches and marker.state == "open":
             store.generation = str(marker.generation)
             # A Postgres that was restored from a backup may have given out these numbers and forgotten it.
             await ledger.keep_above(shard, generation=marker.generation, fence=await store.fence())
-            unfinished = repair is not None and repair.phase != "done"
             rebuild = Rebuild(store, ledger, shard=shard, generation=marker.generation) if unfinished else None
             return Opened(marker.generation, rebuild)
         # What Redis has, before adopting workers add entries of the new generation.
         last = {stream: parse_position(await store.stream_last(stream)) for stream in STREAMS}
-        closed = marker is not None and marker.state == "closed" and marker.generation > 0
-        whole = closed and marker is not None and marker.generation == await ledger.generation(shard)
+        whole = (
+            marker is not None and marker.state == "closed" and 0 < marker.generation == await ledger.generation(shard)
+        )
         generation, fence = await ledger.next_generation(
             shard, redis_fence=await store.fence(), above=marker.generation if marker else 0
         )
         faults.point("opening.after_generation")
         positions = {stream: parse_position(await ledger.position(shard, stream)) for stream in STREAMS}
-        lost = _lost(marker, repair, last=last, positions=positions)
-        if not await store.reopen(generation, fence=fence, lost=bool(lost), whole=whole):
+        lost = _lost(marker, unfinished=unfinished, last=last, positions=positions)
+        if not await store.reopen(generation, fence=fence, lost=lost, whole=whole):
             raise Unavailable(f"shard {shard} is being opened by another recorder")
         faults.point("opening.after_reopen")
         fields = {"shard": shard, "generation": generation, "fence": fence}
@@ -109,12 +109,9 @@ class Opening:
 
 
 def _lost(
-    marker: Marker | None, repair: Repair | None, *, last: dict[str, Position], positions: dict[str, Position]
-) -> dict[str, Position]:
-    """The streams that lost entries, with the last one that is there."""
-    if marker is not None and marker.state == "recovering" and marker.lost:
-        # An opening that was not finished knew of a loss, which entries written since may hide.
-        return dict.fromkeys(STREAMS, START)
-    if repair is not None and repair.phase != "done":
-        return dict.fromkeys(STREAMS, START)
-    return {s: last[s] for s in STREAMS if last[s] < positions[s]}
+    marker: Marker | None, *, unfinished: bool, last: dict[str, Position], positions: dict[str, Position]
+) -> bool:
+    """Whether Redis lacks entries of the ledger; or did at an opening that was not finished, which later entries may hide."""
+    if unfinished or (marker is not None and marker.state == "recovering" and marker.lost):
+        return True
+    return any(last[s] < positions[s] for s in STREAMS)

@@ -114,8 +114,7 @@ class Reconciler:
 
     async def _begin(self) -> bool:
         """False while a restoration is at work: what is still missing is no inconsistency."""
-        repair = await self._store.repair()
-        if repair is not None and repair.phase != "done":
+        if await self._store.coming_back():
             return False
         self._pass = self._new()
         jobs, runs, sets = JobParts(self._pass), RunParts(self._pass), SetParts(self._pass)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rsched.core.ids import PARTITIONS, JobId, is_job_id, partition_of
-from rsched.core.packed import JobHead, JobRecord, unpack_head
+from rsched.core.packed import JobHead, JobRecord
 from rsched.core.states import JobState
-from rsched.ledger.compare import KnownJob
+from rsched.ledger.compare import KnownJob, head_or_none, order
 from rsched.ledger.rebuild import LedgerJob
 from rsched.recorder.reconcile_pass import LARGE_PAGE, PAGE, Part, Pass
 
@@ -28,17 +28,6 @@ class _Doubtful(NamedTuple):
     job: bytes
     value: bytes
     due: int | None = None
-
-
-def _order(version: int, state: JobState) -> tuple[int, int]:
-    return version, state.rank
-
-
-def _head(value: bytes | None) -> JobHead | None:
-    try:
-        return unpack_head(value) if value else None
-    except (ValueError, KeyError):
-        return None
 
 
 class JobParts:
@@ -84,7 +73,7 @@ class JobParts:
         heads: dict[JobId, tuple[JobHead, bytes]] = {}
         for raw, value in page:
             job = JobId(raw.decode(errors="replace"))
-            head = _head(value)
+            head = head_or_none(value)
             if head is None:
                 self._unreadable.append(_Doubtful(partition, raw, value))
             elif is_job_id(job) and partition_of(job) == partition:
@@ -100,9 +89,9 @@ class JobParts:
         known = await p.ledger.jobs_known(jobs)
         for job, (head, _) in heads.items():
             there = known.get(job)
-            if there is None or _order(there.version, there.state) < _order(head.version, head.state):
+            if there is None or order(there) < order(head):
                 self._newer.append((job, head))
-            elif _order(there.version, there.state) > _order(head.version, head.state):
+            elif order(there) > order(head):
                 self._older.append(job)
 
     async def missing(self) -> Part:
@@ -138,9 +127,7 @@ class JobParts:
         if newer:
             known = await p.ledger.jobs_known([job for job, _ in newer])
             behind = [
-                (job, head.version)
-                for job, head in newer
-                if (k := known.get(job)) is None or _order(k.version, k.state) < _order(head.version, head.state)
+                (job, head.version) for job, head in newer if (k := known.get(job)) is None or order(k) < order(head)
             ]
             if behind:
                 p.saw("ledger_behind", len(await p.store.mend_emit(behind)) if p.write else len(behind))
@@ -179,7 +166,9 @@ class JobParts:
 
     async def _settle_undue(self, items: Sequence[tuple[JobId, bytes]]) -> None:
         p = self._pass
-        ends = [(job, head, ended.until) for job, head in items if (ended := _head(head + b"\n")) and ended.until]
+        ends = [
+            (job, head, ended.until) for job, head in items if (ended := head_or_none(head + b"\n")) and ended.until
+        ]
         p.saw("pause_lost", len(await p.store.mend_undue(ends)) if p.write and ends else len(ends))
         late = await p.store.catching_up()
         asleep = {job for job, _, _ in ends}
@@ -197,12 +186,8 @@ class JobParts:
             return 0
         values = dict(zip(known, await p.store.values_of(list(known)), strict=True))
         if not p.write:
-            heads = {job: _head(value) for job, value in values.items()}
-            return sum(
-                1
-                for job, k in known.items()
-                if (h := heads[job]) is None or _order(h.version, h.state) < _order(k.version, k.state)
-            )
+            heads = {job: head_or_none(value) for job, value in values.items()}
+            return sum(1 for job, k in known.items() if (h := heads[job]) is None or order(h) < order(k))
         items = await (await p.due_times()).of([k.job(job) for job, k in known.items()])
         active = {job for job, k in known.items() if k.state is JobState.ACTIVE}
         kept = [(job, (dues or {}).get(job, due) if job in active else due, value) for job, due, value in items]

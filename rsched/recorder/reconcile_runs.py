@@ -56,10 +56,12 @@ class RunParts:
     async def _ended(self, seen: Sequence[SeenRun]) -> None:
         """Drops those that have ended by the ledger: it can only know from a later record than the one that is still here."""
         p = self._pass
-        known = await p.ledger.runs_newest([s.run for s in seen])
+        here_of = {s.run: unpack_run(s.record.decode()) for s in seen}
+        since = min((here.claimed_at for here in here_of.values()), default=0)
+        known = await p.ledger.runs_newest(list(here_of), since=since)
         ended = []
         for s in seen:
-            there, here = known.get(s.run), unpack_run(s.record.decode())
+            there, here = known.get(s.run), here_of[s.run]
             if there and there.state.final and (there.fence, there.rev) >= (here.fence, here.rev):
                 ended.append((s.run, s.record))
         if ended:

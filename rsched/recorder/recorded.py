@@ -27,7 +27,7 @@ async def unsettled(store: Store) -> bool:
     """Whether Redis may lack what is on its way back to it: it is not open, a restoration is at work, or workers may still
     present attempts that it does not know. Unavailable.
     """
-    marker, repair = await store.marker(), await store.repair()
+    marker = await store.marker()
     if marker is None or not marker.matches or marker.state != "open" or await store.time() < marker.hold_until:
         return True
-    return repair is not None and repair.phase != "done"
+    return await store.coming_back()

@@ -26,9 +26,9 @@ async def restore_extras(store: Store, ledger: Ledger, *, shard: str) -> None:
     for i in range(0, len(found), _PAGE):
         await store.restore_ranges([CatchupRange(JobId(r[0]), *r[1:], score=0) for r in found[i : i + _PAGE]])
     # What was paid out to its end, and is there once more, would be paid twice.
-    cursor = -1
-    while cursor:
-        cursor, ranges = await store.page_of_ranges(cursor=max(cursor, 0), count=_PAGE)
+    here = await store.ranges()
+    for i in range(0, len(here), _PAGE):
+        ranges = here[i : i + _PAGE]
         ended = await ledger.ended_ranges([(r.job, r.made_at, r.end) for r in ranges])
         await store.restore_ranges([r._replace(start=r.end + 1) for r in ranges if (r.job, r.made_at, r.end) in ended])
 

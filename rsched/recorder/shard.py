@@ -15,7 +15,7 @@ from rsched.recorder.opening import STREAMS, Opened, Opening
 from rsched.recorder.progress import Progress
 from rsched.recorder.rebuild import Rebuild
 from rsched.recorder.reconcile import Knobs as ReconcileKnobs
-from rsched.recorder.reconcile import keep_reconciled
+from rsched.recorder.reconcile import Reconciler, keep_reconciled
 from rsched.recorder.reemit import Reemission
 from rsched.recorder.stream import StreamRecorder
 from rsched.runtime.clock import Clock
@@ -79,6 +79,8 @@ class ShardRecorder:
     async def _hold(self, lock: RecorderLock) -> None:
         """Opens and records again and again, while the lock is held. Unavailable when the lock is lost."""
         outage = Outage(f"opening of {self._shard}", _log)
+        # Another recorder may have recorded meanwhile, and found a gap that this one knows nothing of.
+        self._reemission = Reemission(self._store, self._ledger, shard=self._shard)
         while True:
             await lock.check()
             recorders = self._recorders()
@@ -152,9 +154,19 @@ class ShardRecorder:
                         wake=self._gap_found, idle_ms=_DAY_MS, log=_log)  # fmt: skip
 
     async def _rebuild(self, rebuild: Rebuild) -> None:
-        """Until all definitions are back. Then it sleeps, as the other loops never end either."""
+        """Until all definitions are back; then a full compare, for what an older state has that a rebuild does not look at. Then
+        it sleeps, as the other loops never end either.
+        """
         progress = Progress(self._store, rebuild)
-        await run_steps(progress.step, name=f"rebuild of {self._shard}", clock=self._clock, wake=Wake(),
+        compare = Reconciler(
+            self._store, self._ledger, shard=self._shard, clock=self._clock, lease_ms=self._knobs.lease_ms,
+            count=self._store.metrics.repaired,
+        )  # fmt: skip
+
+        async def step() -> bool:
+            return await progress.step() or await compare.step()
+
+        await run_steps(step, name=f"rebuild of {self._shard}", clock=self._clock, wake=Wake(),
                         idle_ms=_DAY_MS, log=_log)  # fmt: skip
 
     async def _watch(self, lock: RecorderLock, generation: int) -> None:

@@ -168,10 +168,8 @@ class RefreshLoop:
 
     async def _all_there(self) -> int | None:
         """The generation in force; None while definitions are being restored: going through all jobs would miss some."""
-        marker, repair = await self._store.marker(), await self._store.repair()
-        if marker is None or (repair is not None and repair.phase != "done"):
-            return None
-        return marker.generation
+        marker = await self._store.marker()
+        return None if marker is None or await self._store.coming_back() else marker.generation
 
 
 def _tell(log: logging.Logger, text: str, report: Report, **fields: object) -> None:

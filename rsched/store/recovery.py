@@ -217,6 +217,11 @@ class RecoveryVerbs(ReemissionVerbs, DueVerbs):
         f = {k.decode(): v.decode() for k, v in found.items()}
         return Repair(f["phase"], *(int(f.get(name, 0)) for name in Repair._fields[1:]))
 
+    async def coming_back(self) -> bool:
+        """Whether what Redis had lost is still being restored."""
+        repair = await self.repair()
+        return repair is not None and repair.phase != "done"
+
     async def set_repair(self, repair: Repair) -> None:
         """ShardClosed where the shard is another generation's by now."""
         await self._call("restoring", **{**repair._asdict(), "generation": str(repair.generation)})

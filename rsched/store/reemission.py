@@ -75,12 +75,6 @@ class ReemissionVerbs(Base):
         ]
         return [r for r in found if r is not None]
 
-    async def page_of_ranges(self, *, cursor: int, count: int) -> tuple[int, list[CatchupRange]]:
-        """Some catch-up ranges and the next cursor, 0 at the end; those that can't be read are left out."""
-        following, page = await self._redis(self.client.zscan(self.keys.catchup, cursor, count=count))
-        found = [_range(member, score) for member, score in page]
-        return int(following), [r for r in found if r is not None]
-
     async def first_dues(self) -> dict[int, int]:
         """partition -> the earliest due time (ms) in it; none for those in which nothing is due."""
         found: dict[int, int] = {}

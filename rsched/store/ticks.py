@@ -265,5 +265,5 @@ class TickVerbs(Base):
         return out, reply[2] == b"1"
 
     async def reap(self, items: Sequence[ReapItem], *, after_ms: int) -> list[str]:
-        """tags, one an item: ok, later (its definition is still being restored), stale_fence, missing."""
+        """tags, one an item: ok, later (of N: its definition is coming back, or is there by now), stale_fence, missing."""
         return tags((await self._call("reap", items, after_ms=after_ms))[2])

@@ -108,8 +108,8 @@ class FakeStore:
     async def get_job(self, job: str) -> Any:
         return self.jobs.get(job)
 
-    async def repair(self) -> Repair | None:
-        return self.restoration
+    async def coming_back(self) -> bool:
+        return self.restoration is not None and self.restoration.phase != "done"
 
     async def get_run(self, run: str) -> RunRecord | None:
         return self.runs.get(run)

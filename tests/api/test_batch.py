@@ -11,12 +11,16 @@ import pytest
 import requests
 from rsched_api import batch
 from rsched_api.batch_body import MAX_BATCH_BYTES, MAX_ERRORS, MAX_JOBS
+from rsched_api.deadline import left_s
 
 from rsched.core.settings import ApiSettings
+from rsched.store.jobs import PutReply
 from tests.api.conftest import World, job
 from tests.api.test_real_servers import Served, free_port
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
+
+ACK_S = ApiSettings().ack_timeout_s
 
 
 @pytest.fixture
@@ -64,6 +68,21 @@ def test_what_calendars_exclude_is_left_out_of_a_batchs_answer(world: World) -> 
     (made,) = world.call("POST", "/v1/jobs:batch", {"jobs": [excluding]}).json["items"]
     assert made["next_run_at"] > soon + "T24"
     assert made["next_run_at"] == world.call("GET", f"/v1/jobs/{made['job_id']}").json["next_run_at"]
+
+
+def test_the_waits_of_a_batch_have_by_its_size_more_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[float] = []
+    put_one = world.store.put
+
+    async def put(items: Any, *, atomic: bool) -> PutReply:
+        left.append(left_s(60))
+        replies = [await put_one([item], atomic=atomic) for item in items]
+        return replies[-1]._replace(tags=["ok"] * len(items))
+
+    monkeypatch.setattr(batch, "_WORK_S", 1)
+    monkeypatch.setattr(world.store, "put", put)
+    assert world.call("POST", "/v1/jobs:batch", {"jobs": [job(), job()]}).status == 201
+    assert ACK_S + 1 < left[0] <= ACK_S + 2
 
 
 def test_the_list_of_what_is_wrong_has_an_end(world: World) -> None:

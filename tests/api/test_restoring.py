@@ -89,10 +89,11 @@ def test_once_all_is_back_nothing_more_is_asked_until_the_next_opening(world: Wo
     world.store.jobs[made["job_id"]] = world.store.jobs[made["job_id"]]
     asked: list[int] = []
 
-    async def counted() -> None:
+    async def counted() -> bool:
         asked.append(1)
+        return False
 
-    world.store.repair = counted  # type: ignore[method-assign, assignment]
+    world.store.coming_back = counted  # type: ignore[method-assign]
     assert world.call("POST", f"/v1/jobs/{made['job_id']}/resume").status == 200
     assert not asked
     world.store.generation = "3"

@@ -1,4 +1,4 @@
-"""Events as the scripts journal them."""
+"""Events as the scripts journal them, and a clock for whoever records them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ from rsched.core.ids import derive_job_id
 from rsched.core.model import Definition, FunctionTarget, Misfire, RetryPolicy, ScheduleSpec
 from rsched.core.packed import JobEvent, JobHead, JobRecord, RunEvent, RunRecord
 from rsched.core.states import JobState, RunState
+from rsched.runtime.clock import SystemClock
 
 T0 = 1_793_000_000_000
+
+
+class WallClock(SystemClock):
+    """Says what it is told (ms); the rest is the machine's."""
+
+    def __init__(self, now: int = T0) -> None:
+        self.now = now
+
+    def wall_ms(self) -> int:
+        return self.now
 
 
 def definition(name: str = "nightly", **changes: object) -> Definition:

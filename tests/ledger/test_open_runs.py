@@ -1,3 +1,5 @@
+"""Open runs are found among those claimed since a mark and the stragglers from before it, whatever happens meanwhile."""
+
 from __future__ import annotations
 
 import asyncio
@@ -17,19 +19,10 @@ from rsched.ledger.migrate import migrations
 from rsched.ledger.open_runs import next_width, open_within
 from rsched.ledger.stragglers import FIRST
 from rsched.runtime import faults
-from rsched.runtime.clock import SystemClock
-from tests.ledger.events import T0, job, job_id, run
+from tests.ledger.events import T0, WallClock, job, job_id, run
 
 Q, R, T, S, D = RunState.QUEUED, RunState.RUNNING, RunState.RETRYING, RunState.SUCCEEDED, RunState.DEAD
 SECOND, HOUR, DAY = 1000, 3_600_000, 86_400_000
-
-
-class At(SystemClock):
-    def __init__(self, now: int = T0) -> None:
-        self.now = now
-
-    def wall_ms(self) -> int:
-        return self.now
 
 
 class Crash(Exception):
@@ -38,7 +31,7 @@ class Crash(Exception):
 
 def ledger_test(url: str, body: Callable[[Ledger], Awaitable[None]], *, now: int = T0) -> None:
     async def main() -> None:
-        async with Ledger(url, pool_max=6, clock=At(now)) as ledger:
+        async with Ledger(url, pool_max=6, clock=WallClock(now)) as ledger:
             await body(ledger)
 
     asyncio.run(main())
@@ -191,6 +184,21 @@ def test_history_before_the_mark_is_not_looked_at(database_url: str) -> None:
     ledger_test(database_url, body)
 
 
+@pytest.mark.parametrize("up_to", [T0 + DAY - 1, T0 + DAY + HOUR], ids=["since the mark", "straggler"])
+def test_a_run_that_ended_when_claimed_again_by_a_clock_set_back_a_day_is_not_open(
+    database_url: str, up_to: int
+) -> None:
+    async def body(ledger: Ledger) -> None:
+        await record(ledger, [run(T0 + DAY)])
+        await list_all(ledger, up_to=up_to)
+        assert await open_ids(ledger) == [f"{job_id()}:{T0 + DAY}"]
+        await record(ledger, [run(T0 + DAY, claimed_at=T0, state=S, rev=2, fence=1)], n=1)
+        assert asked(database_url, "SELECT count(*) FROM runs") == [(2,)]
+        assert await open_ids(ledger) == []
+
+    ledger_test(database_url, body, now=T0 + 2 * DAY)
+
+
 def test_a_ledger_from_before_finds_all_at_once_and_lists_them_in_steps(postgres_admin: str, tmp_path: Path) -> None:
     url = with_database(postgres_admin, "rsched_of_schema_5")
     asyncio.run(ensure_database(url))
@@ -236,7 +244,7 @@ def test_a_ledger_from_before_finds_all_at_once_and_lists_them_in_steps(postgres
 
 def test_moves_of_runs_stay_heap_only_updates(database_url: str) -> None:
     async def main() -> None:
-        async with Ledger(database_url, pool_max=1, clock=At()) as ledger:
+        async with Ledger(database_url, pool_max=1, clock=WallClock()) as ledger:
             # So few that a page has room for all their versions.
             for n, (state, rev) in enumerate(((Q, 1), (R, 2), (S, 3))):
                 await record(ledger, [run(T0 + i, state=state, rev=rev, fence=1) for i in range(8)], n=n)

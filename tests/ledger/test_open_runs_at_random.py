@@ -16,12 +16,11 @@ from rsched.core.states import RunState
 from rsched.ledger import Ledger
 from rsched.ledger.stragglers import FIRST, Key
 from rsched.runtime import faults
-from tests.ledger.events import T0, run
+from tests.ledger.events import T0, WallClock, run
 from tests.ledger.test_open_runs import (
     DAY,
     HOUR,
     SECOND,
-    At,
     Crash,
     asked,
     drop_all,
@@ -38,7 +37,7 @@ Q, R, T, S, D = RunState.QUEUED, RunState.RUNNING, RunState.RETRYING, RunState.S
 class History:
     """What happens to a ledger, at random."""
 
-    def __init__(self, ledger: Ledger, clock: At, folder: Path, *, seed: int) -> None:
+    def __init__(self, ledger: Ledger, clock: WallClock, folder: Path, *, seed: int) -> None:
         self.ledger, self.clock, self.folder = ledger, clock, folder
         self.rng = random.Random(seed)
         self.known: dict[str, RunEvent] = {}
@@ -133,7 +132,7 @@ class History:
 def test_open_runs_are_those_that_a_look_at_every_row_finds(
     database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    clock = At()
+    clock = WallClock()
 
     async def main() -> None:
         async with Ledger(database_url, pool_max=3, clock=clock) as ledger:

@@ -19,7 +19,7 @@ from rsched.ledger.aside import NO_DETAIL
 from rsched.ledger.repair import FENCE_PER_MS, MAX_FENCE
 from rsched.ledger.staging import claimed_on
 from rsched.runtime.clock import SystemClock
-from tests.ledger.events import T0, job, job_id, run
+from tests.ledger.events import T0, WallClock, job, job_id, run
 
 Q, R, T, S, D = RunState.QUEUED, RunState.RUNNING, RunState.RETRYING, RunState.SUCCEEDED, RunState.DEAD
 RUN = f"{job_id()}:{T0}"
@@ -264,16 +264,6 @@ def test_skips_watermarks_and_workers_are_kept(database_url: str) -> None:
         assert [s.total for s in await ledger.skips(JobId(job_id()))] == [3]
 
     ledger_test(database_url, body)
-
-
-class WallClock(SystemClock):
-    """Says what it is told; the rest is the machine's."""
-
-    def __init__(self, now: int) -> None:
-        self.now = now
-
-    def wall_ms(self) -> int:
-        return self.now
 
 
 def opening_test(url: str, body: Callable[[Ledger, WallClock], Awaitable[None]], *, now: int = T0) -> None:

@@ -23,8 +23,7 @@ from rsched.ledger import retention as retentions
 from rsched.ledger.migrate import schema_version
 from rsched.ledger.retention import Done
 from rsched.runtime import faults
-from rsched.runtime.clock import SystemClock
-from tests.ledger.events import T0, job, job_id, run
+from tests.ledger.events import T0, WallClock, job, job_id, run
 from tests.ledger.test_open_runs import open_ids
 
 Q, R, T, S, D = RunState.QUEUED, RunState.RUNNING, RunState.RETRYING, RunState.SUCCEEDED, RunState.DEAD
@@ -36,20 +35,13 @@ OLD = "2026-10-26"
 HISTORY = Path(__file__).parents[2] / "docs" / "history.md"
 
 
-class At(SystemClock):
-    now = TODAY
-
-    def wall_ms(self) -> int:
-        return self.now
-
-
 class Crash(Exception):
     pass
 
 
-def retention_test(url: str, body: Callable[[Ledger], Awaitable[None]], *, clock: At | None = None) -> None:
+def retention_test(url: str, body: Callable[[Ledger], Awaitable[None]], *, clock: WallClock | None = None) -> None:
     async def main() -> None:
-        async with Ledger(url, pool_max=4, clock=clock or At()) as ledger:
+        async with Ledger(url, pool_max=4, clock=clock or WallClock(TODAY)) as ledger:
             await body(ledger)
 
     asyncio.run(main())
@@ -159,7 +151,7 @@ def test_later_events_of_a_day_that_left_are_recorded_and_guarded(
     async def body(ledger: Ledger) -> None:
         await record(ledger, old_day())
         await all_steps(ledger, tmp_path)
-        async with Ledger(database_url, clock=At()) as other:
+        async with Ledger(database_url, clock=WallClock(TODAY)) as other:
             writer = other if fresh else ledger
             # The open one ends; an old event of the dead one comes again; one comes that nobody knew.
             events = [
@@ -180,7 +172,7 @@ def test_later_events_of_a_day_that_left_are_recorded_and_guarded(
 
 
 def test_what_was_kept_leaves_once_it_is_over_for_as_long(database_url: str, tmp_path: Path) -> None:
-    clock = At()
+    clock = WallClock(TODAY)
 
     async def body(ledger: Ledger) -> None:
         await record(ledger, old_day())
@@ -299,7 +291,7 @@ def test_a_folder_that_refuses_is_waited_for(database_url: str, tmp_path: Path) 
 def test_two_recorders_never_export_at_once(database_url: str, tmp_path: Path) -> None:
     async def body(ledger: Ledger) -> None:
         await record(ledger, old_day())
-        async with Ledger(database_url, clock=At()) as other:
+        async with Ledger(database_url, clock=WallClock(TODAY)) as other:
             done = []
             for _ in range(4):
                 done += await asyncio.gather(*(x.retain(tmp_path, days=DAYS) for x in (ledger, other)))
@@ -374,7 +366,7 @@ STAYS = "SELECT indexrelid::int, indisvalid FROM pg_index WHERE indexrelid = to_
 def test_a_session_in_a_transaction_delays_the_day_and_recording_only_briefly(
     database_url: str, tmp_path: Path
 ) -> None:
-    clock = At()
+    clock = WallClock(TODAY)
 
     async def body(ledger: Ledger) -> None:
         await record(ledger, old_day())

@@ -159,6 +159,9 @@ class Shard:
         self.__post_init__()
 
 
+InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
+
+
 async def within(redis_url: str, database_url: str, prefix: str, body: Callable[[Shard], Awaitable[None]]) -> None:
     store = Store(connect(redis_url), Keys(prefix, "s0"), CLOCK)
     redis = Redis.from_url(redis_url)

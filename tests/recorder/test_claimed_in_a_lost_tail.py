@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from itertools import count
 
@@ -20,15 +18,9 @@ from rsched.store.jobs import PutItem
 from rsched.store.work import FinishItem
 from tests.ledger.events import definition
 from tests.recorder.rollback import another_server, back_to, reopened, snapshot
-from tests.recorder.steps import CLOCK, HOUR, LOG, WORKER, Shard, within
+from tests.recorder.steps import CLOCK, HOUR, LOG, WORKER, InShard, Shard
 
-InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
 KINDS = ["once", "interval", "seconds", "cron"]
-
-
-@pytest.fixture
-def shard(redis_url: str, database_url: str, redis_prefix: str) -> InShard:
-    return lambda body: asyncio.run(within(redis_url, database_url, redis_prefix, body))
 
 
 async def put(
@@ -294,6 +286,8 @@ def test_a_job_that_was_changed_in_the_tail_is_not_run_as_it_was(
         head_ = await s.store.get_head(job)
         assert head_ is not None
         assert (head_.state, head_.version) == (states[change], 2)
+        if forgotten:
+            assert not (await s.ledger.jobs_known([job]))[job].forgotten
 
     shard(body)
 

@@ -7,17 +7,19 @@ from typing import cast
 import psycopg
 
 from rsched.core.packed import Event
-from rsched.core.states import RunState
+from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
 from rsched.recorder.housekeeping import Housekeeping
+from rsched.store.recovery import Repair
 from rsched.store.store import Store
-from tests.ledger.events import T0, run
-from tests.ledger.test_open_runs import At, naive, open_ids, record
+from tests.ledger.events import T0, WallClock, run
+from tests.ledger.test_open_runs import naive, open_ids, record
+from tests.recorder.steps import CLOCK, InShard, Shard
 
 SECOND, HOUR = 1000, 3_600_000
 
 
-class Timer(At):
+class Timer(WallClock):
     uptime = 0
 
     def boot_ms(self) -> int:
@@ -93,6 +95,29 @@ def test_runs_that_are_over_leave_the_stragglers(database_url: str) -> None:
         assert await open_ids(ledger) == naive(database_url)
 
     housekeeping_test(database_url, body)
+
+
+def test_while_definitions_are_being_restored_no_job_is_forgotten(shard: InShard) -> None:
+    async def body(s: Shard) -> None:
+        job = await s.put("a", kind="o")
+        await s.drain()
+        await s.record()
+        assert (await s.ledger.jobs_known([job]))[job].state is JobState.COMPLETED
+        clock = Timer(CLOCK.wall_ms() + HOUR)
+        house = Housekeeping(s.store, s.ledger, shard=s.shard, clock=clock, forget_after_s=600)
+        marker = await s.store.marker()
+        assert marker is not None
+        repair = Repair("jobs", marker.generation, 0, 1, 0, await s.store.time())
+        await s.store.set_repair(repair)
+        await until_idle(house)
+        assert await s.store.get_job(job) is not None
+        assert not (await s.ledger.jobs_known([job]))[job].forgotten
+        await s.store.set_repair(repair._replace(phase="done"))
+        await until_idle(house)
+        assert await s.store.get_job(job) is None
+        assert (await s.ledger.jobs_known([job]))[job].forgotten
+
+    shard(body)
 
 
 def test_the_index_by_claim_is_kept_up_with_new_pages(database_url: str) -> None:

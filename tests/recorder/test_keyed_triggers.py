@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from rsched.core.errors import ShardClosed
@@ -18,14 +15,7 @@ from rsched.recorder.rebuild import Rebuild
 from tests.recorder.one_offs import emptied
 from tests.recorder.restored import backup, without_tail, written_again
 from tests.recorder.rollback import another_server, back_to, reopened, snapshot
-from tests.recorder.steps import CLOCK, HOUR, Shard, within
-
-InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
-
-
-@pytest.fixture
-def shard(redis_url: str, database_url: str, redis_prefix: str) -> InShard:
-    return lambda body: asyncio.run(within(redis_url, database_url, redis_prefix, body))
+from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
 
 
 async def trigger(s: Shard, job: JobId, *, key: str = "k") -> tuple[str, RunId | None]:

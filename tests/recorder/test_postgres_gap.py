@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -28,15 +27,16 @@ from tests.recorder.one_offs import (
     put_once,
     rows,
 )
-from tests.recorder.restored import backup, restore, without_tail, written_again
-from tests.recorder.steps import CLOCK, HOUR, Shard, within
-
-InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
+from tests.recorder.restored import Backup, backup, restore, without_tail, written_again
+from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
 
 
-@pytest.fixture
-def shard(redis_url: str, database_url: str, redis_prefix: str) -> InShard:
-    return lambda body: asyncio.run(within(redis_url, database_url, redis_prefix, body))
+async def kept_open(s: Shard, url: str) -> tuple[RunId, Backup]:
+    """A queued run, and a backup that has it."""
+    run = await put_once(s, "a")
+    await s.schedule()
+    await s.record()
+    return run, backup(url)
 
 
 async def found_by_reconciler(s: Shard) -> tuple[Counter[str], int]:
@@ -112,16 +112,15 @@ def test_a_postgres_that_falls_back_while_the_reconciler_asks_it_is_not_believed
     shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body(s: Shard) -> None:
-        run = await put_once(s, "a")
-        await s.schedule()
-        await s.record()
-        kept = backup(database_url)
+        run, kept = await kept_open(s, database_url)
         await finished(s, (await fetched(s))[run])
         newest, position = s.ledger.runs_newest, s.ledger.position
 
         async def recorded_meanwhile(*asked: str) -> str:
             monkeypatch.setattr(s.ledger, "position", position)
             await s.record()
+            # The open runs are listed by then: what is asked next is whether they still are.
+            monkeypatch.setattr(s.ledger, "runs_newest", fallen_back)
             return await position(*asked)
 
         async def fallen_back(asked: Sequence[str], **since: int) -> Any:
@@ -131,7 +130,6 @@ def test_a_postgres_that_falls_back_while_the_reconciler_asks_it_is_not_believed
             return await newest(asked, **since)
 
         monkeypatch.setattr(s.ledger, "position", recorded_meanwhile)
-        monkeypatch.setattr(s.ledger, "runs_newest", fallen_back)
         look = Pass(
             s.store, s.ledger, shard=s.shard, clock=CLOCK, lease_ms=60_000, count=lambda kind, n: None, write=True
         )
@@ -147,10 +145,7 @@ def test_it_ends_though_nothing_new_comes_that_would_take_the_recorder_past_the_
     shard: InShard, database_url: str
 ) -> None:
     async def body(s: Shard) -> None:
-        run = await put_once(s, "a")
-        await s.schedule()
-        await s.record()
-        kept = backup(database_url)
+        run, kept = await kept_open(s, database_url)
         await finished(s, (await fetched(s))[run])
         await s.record()
         await written_again(s, await without_tail(s, database_url, kept, quiet=True))
@@ -161,10 +156,7 @@ def test_it_ends_though_nothing_new_comes_that_would_take_the_recorder_past_the_
 
 def test_a_record_that_is_truly_later_wins_over_the_closing(shard: InShard, database_url: str) -> None:
     async def body(s: Shard) -> None:
-        run = await put_once(s, "a")
-        await s.schedule()
-        await s.record()
-        kept = backup(database_url)
+        run, kept = await kept_open(s, database_url)
         (attempt,) = (await fetched(s)).values()
         record = (await s.store.page_of_runs(cursor=0, count=9))[1][0][1]
         await finished(s, attempt)
@@ -209,10 +201,7 @@ def test_a_gap_is_said_and_what_was_closed_is_counted(
     shard: InShard, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def body(s: Shard) -> None:
-        run = await put_once(s, "a")
-        await s.schedule()
-        await s.record()
-        kept = backup(database_url)
+        run, kept = await kept_open(s, database_url)
         await finished(s, (await fetched(s))[run])
         await written_again(s, await without_tail(s, database_url, kept))
         assert s.store.metrics.number(ALERTS).child("journal_gap").value >= 1

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
-import pytest
-
 from rsched.core.ids import derive_job_id
 from rsched.core.packed import JobHead, JobRecord
 from rsched.core.states import JobState
@@ -17,14 +12,7 @@ from tests.recorder.one_offs import (
     emptied,
 )
 from tests.recorder.restored import backup, without_tail, written_again
-from tests.recorder.steps import CLOCK, HOUR, Shard, within
-
-InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
-
-
-@pytest.fixture
-def shard(redis_url: str, database_url: str, redis_prefix: str) -> InShard:
-    return lambda body: asyncio.run(within(redis_url, database_url, redis_prefix, body))
+from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
 
 
 def test_what_jobs_and_runs_have_beside_them_survives_a_loss_of_redis_after_a_loss_of_postgres(

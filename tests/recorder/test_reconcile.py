@@ -21,14 +21,7 @@ from rsched.recorder.reconcile import Reconciler
 from rsched.store.store import Store
 from rsched.store.work import FinishItem
 from tests.recorder.invariants import problems
-from tests.recorder.steps import CLOCK, HOUR, WORKER, Shard, within
-
-InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
-
-
-@pytest.fixture
-def shard(redis_url: str, database_url: str, redis_prefix: str) -> InShard:
-    return lambda body: asyncio.run(within(redis_url, database_url, redis_prefix, body))
+from tests.recorder.steps import CLOCK, HOUR, WORKER, InShard, Shard, within
 
 
 async def _populate(s: Shard) -> dict[str, JobId]:

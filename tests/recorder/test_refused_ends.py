@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from rsched.core.states import RunState
@@ -17,15 +14,7 @@ from tests.recorder.one_offs import (
     rows,
 )
 from tests.recorder.rollback import reopened
-from tests.recorder.steps import Shard, within
-
-InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
-
-
-@pytest.fixture
-def shard(redis_url: str, database_url: str, redis_prefix: str) -> InShard:
-    return lambda body: asyncio.run(within(redis_url, database_url, redis_prefix, body))
-
+from tests.recorder.steps import InShard, Shard
 
 REFUSED = "ALTER TABLE runs ADD CHECK (state NOT IN ('DEAD', 'CANCELLED'))"
 

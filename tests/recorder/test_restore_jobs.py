@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -14,15 +13,9 @@ from rsched.core.packed import JobRecord, unpack_job
 from rsched.core.states import JobState
 from rsched.store.jobs import KEEP, PutItem
 from tests.recorder.rollback import another_server, reopened
-from tests.recorder.steps import CLOCK, HOUR, Shard, within
+from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
 
-InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
 LARGE = {"text": "x" * 5000}
-
-
-@pytest.fixture
-def shard(redis_url: str, database_url: str, redis_prefix: str) -> InShard:
-    return lambda body: asyncio.run(within(redis_url, database_url, redis_prefix, body))
 
 
 async def value_of(s: Shard, job: JobId) -> JobRecord:
@@ -78,7 +71,7 @@ def test_a_later_version_takes_the_place_of_all_that_an_earlier_one_had(shard: I
         items = [
             (asleep, now + 5, changed(await value_of(s, asleep), version=9, state=JobState.ACTIVE, until=0).pack()),
             (awake, None, changed(await value_of(s, awake), version=9, state=JobState.PAUSED, until=now + 7).pack()),
-            (large, now + 9, changed(await value_of(s, large), version=9).pack()),
+            (large, now + 9, changed(await value_of(s, large), version=9, sv=2).pack()),
         ]
         assert await s.store.restore_jobs(items) == 3
         assert await s.redis.zrange(s.keys.pauses, 0, -1, withscores=True) == [(awake.encode(), now + 7)]
@@ -117,5 +110,39 @@ def test_a_pause_outlasts_a_loss_and_ends_when_it_should(shard: InShard) -> None
             while await s.store.ended_pauses(limit=9) != [job]:
                 await CLOCK.sleep(10)
         assert unpack_job((await value_of(s, job)).pack()).head.until == now + 50
+
+    shard(body)
+
+
+@pytest.mark.parametrize("went_on", [True, False])
+def test_a_job_of_which_redis_went_on_by_an_earlier_version_keeps_its_own_due_time(
+    shard: InShard, went_on: bool
+) -> None:
+    async def body(s: Shard) -> None:
+        job = await s.put("a")
+        record = await value_of(s, job)
+        due = (await s.store.dues([job]))[job]
+        if went_on:
+            await s.schedule()
+        later = record._replace(head=record.head._replace(version=2))
+        assert await s.store.restore_jobs([(job, due, later.pack())]) == 1
+        assert (await s.store.dues([job]))[job] == (due + HOUR if went_on else due)
+        # With another schedule the ledger says when.
+        other = record._replace(head=record.head._replace(version=3, sv=2))
+        assert await s.store.restore_jobs([(job, due, other.pack())]) == 1
+        assert (await s.store.dues([job]))[job] == due
+
+    shard(body)
+
+
+def test_a_one_off_that_redis_claimed_by_an_earlier_version_is_not_owed_again(shard: InShard) -> None:
+    async def body(s: Shard) -> None:
+        job = await s.put("a", kind="o")
+        record = await value_of(s, job)
+        due = (await s.store.dues([job]))[job]
+        await s.schedule()
+        later = record._replace(head=record.head._replace(version=2))
+        assert await s.store.restore_jobs([(job, due, later.pack())]) == 1
+        assert await s.store.dues([job]) == {}
 
     shard(body)

@@ -11,17 +11,17 @@ from rsched.core.errors import Misconfigured, Unavailable
 from rsched.core.settings import RecorderSettings, load
 from rsched.ledger import Ledger
 from rsched.recorder.housekeeping import Retention
-from tests.ledger.events import T0
-from tests.ledger.test_retention import OLD, At, record, rid, succeeded
+from tests.ledger.events import T0, WallClock
+from tests.ledger.test_retention import OLD, TODAY, record, rid, succeeded
 
 
 def steps(url: str, *, archive_dir: str, days: int = 30) -> tuple[int, bool]:
     """(steps that found work, whether the old run is still in Postgres)."""
 
     async def main() -> tuple[int, bool]:
-        async with Ledger(url, clock=At()) as ledger:
+        async with Ledger(url, clock=WallClock(TODAY)) as ledger:
             await record(ledger, [succeeded(T0)])
-            retention = Retention(ledger, archive_dir=archive_dir, retention_days=days, clock=At())
+            retention = Retention(ledger, archive_dir=archive_dir, retention_days=days, clock=WallClock(TODAY))
             worked = 0
             while await retention.step():
                 worked += 1
@@ -56,9 +56,9 @@ def test_a_day_that_others_are_reading_is_waited_for_as_long_as_between_looks_an
     database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        async with Ledger(database_url, clock=At()) as ledger:
+        async with Ledger(database_url, clock=WallClock(TODAY)) as ledger:
             await record(ledger, [succeeded(T0)])
-            retention = Retention(ledger, archive_dir=str(tmp_path), retention_days=30, clock=At())
+            retention = Retention(ledger, archive_dir=str(tmp_path), retention_days=30, clock=WallClock(TODAY))
             async with await psycopg.AsyncConnection.connect(database_url) as c:
                 await c.execute("LOCK TABLE runs IN ACCESS SHARE MODE")
                 assert not await retention.step()
@@ -72,22 +72,22 @@ def test_a_day_that_others_are_reading_is_waited_for_as_long_as_between_looks_an
 
 def test_a_folder_that_is_a_file_is_refused_at_the_start(database_url: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    ledger = Ledger(database_url, clock=At())
+    ledger = Ledger(database_url, clock=WallClock(TODAY))
     with pytest.raises(Misconfigured, match="archive_dir"):
-        Retention(ledger, archive_dir=str(tmp_path / "file"), retention_days=30, clock=At())
+        Retention(ledger, archive_dir=str(tmp_path / "file"), retention_days=30, clock=WallClock(TODAY))
 
 
 def test_what_nobody_thought_of_is_logged_and_the_loop_goes_on(
     database_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Hasty(At):
+    class Hasty(WallClock):
         async def sleep(self, ms: float) -> None:
             await super().sleep(min(ms, 1))
 
     failures = iter([KeyError("odd"), Unavailable("away")])
 
     async def main() -> None:
-        async with Ledger(database_url, clock=Hasty()) as ledger:
+        async with Ledger(database_url, clock=Hasty(TODAY)) as ledger:
             await record(ledger, [succeeded(T0)])
             retain = ledger.retain
 
@@ -97,12 +97,12 @@ def test_what_nobody_thought_of_is_logged_and_the_loop_goes_on(
                 return await retain(*args, **named)  # type: ignore[arg-type]
 
             monkeypatch.setattr(ledger, "retain", failing)
-            retention = Retention(ledger, archive_dir=str(tmp_path), retention_days=30, clock=Hasty())
+            retention = Retention(ledger, archive_dir=str(tmp_path), retention_days=30, clock=Hasty(TODAY))
             loop = asyncio.ensure_future(retention.run())
             async with asyncio.timeout(20):
                 while not (tmp_path / "runs" / f"{OLD}.json").exists():
                     retention.wake.set()
-                    await Hasty().sleep(5)
+                    await Hasty(TODAY).sleep(5)
             loop.cancel()
             await asyncio.wait([loop])
 

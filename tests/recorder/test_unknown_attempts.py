@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from rsched.core.states import RunState
 from rsched.store.work import FetchedRun, FinishItem
 from tests.recorder.rollback import another_server, back_to, reopened, snapshot
-from tests.recorder.steps import HOUR, WORKER, Shard, within
-
-InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
-
-
-@pytest.fixture
-def shard(redis_url: str, database_url: str, redis_prefix: str) -> InShard:
-    return lambda body: asyncio.run(within(redis_url, database_url, redis_prefix, body))
+from tests.recorder.steps import HOUR, WORKER, InShard, Shard
 
 
 async def started(s: Shard) -> FetchedRun:

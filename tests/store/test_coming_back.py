@@ -100,7 +100,7 @@ async def test_a_definition_that_comes_between_the_look_and_the_reap_decides(wor
     async with without_its_definition(world, job):
         seen, _ = await world.store.expired(after_ms=0, limit=10)
         assert [(r, definition) for r, _, definition in seen] == [(job.run, None)]
-    assert await world.store.reap([ReapItem(run.run, run.fence, "N", 0)], after_ms=0) == ["stale_fence"]
+    assert await world.store.reap([ReapItem(run.run, run.fence, "N", 0)], after_ms=0) == ["later"]
 
 
 async def test_without_a_restoration_a_run_without_definition_ends(world: World) -> None:
@@ -124,7 +124,7 @@ async def test_a_catch_up_range_waits(world: World) -> None:
         tag = await world.store.payout(owed, occurrences=[], rest=None, pace_ms=1000, most=10)
         assert tag == "paced"
         assert await world.client.zscore(world.keys.catchup, owed.member) > now
-    (again,) = (await world.store.page_of_ranges(cursor=0, count=10))[1]
+    (again,) = await world.store.ranges()
     paid = await world.store.payout(again, occurrences=[owed.start, owed.end], rest=None, pace_ms=1000, most=10)
     assert paid == "ok"
 

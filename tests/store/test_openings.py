@@ -179,3 +179,15 @@ async def test_a_loss_outweighs_a_planned_stop(world: World) -> None:
     await world.store.close_shard()
     assert await world.store.reopen(2, fence=0, whole=True, lost=True)
     assert await holders(world) == {""}
+
+
+async def test_while_what_was_lost_is_not_back_no_attempt_is_told_that_its_run_is_gone(world: World) -> None:
+    _, run = await world.running()
+    await world.client.delete(world.keys.runs, world.keys.leases)
+    await reopened(world, lost=True)
+    with pytest.raises(ShardClosed):
+        await world.store.adopt(KNOWN, lease_ms=1000, queues=["default"], items=[(run.run, run.attempt, run.fence)])
+    await world.store.open_(hold_ms=1000)
+    # Of its job Redis still knows, so that it is taken on.
+    tags = await world.store.adopt(KNOWN, lease_ms=1000, queues=["default"], items=[(run.run, run.attempt, run.fence)])
+    assert tags == ["ok"]

@@ -1,0 +1,161 @@
+"""What re-emission writes never tells the ledger that occurrences are settled before it has their runs and skips."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from rsched.core.ids import JobId, derive_job_id
+from rsched.core.packed import JobHead, JobRecord
+from rsched.core.states import JobState
+from rsched.recorder.reemit import Reemission
+from rsched.store.jobs import PutItem, Settled
+from tests.ledger.events import definition
+from tests.recorder.one_offs import emptied, rows
+from tests.recorder.restored import backup, without_tail, written_again
+from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
+
+
+async def old_job(s: Shard, *, due_in: int, every: int) -> tuple[JobId, int]:
+    """One that was made an hour ago, so that watermarks count for it; and its due time (ms)."""
+    now = await s.store.time()
+    job, d = derive_job_id("default", "a", 1), definition("a", created_at=now - HOUR)
+    head = JobHead(JobState.ACTIVE, 1, 1, now - HOUR, "e", f"{now + due_in},{every}", "o", 60_000, d.lane)
+    assert (await s.store.put([PutItem(job, 0, now + due_in, JobRecord(head, d).pack())], atomic=True)).ok
+    return job, now + due_in
+
+
+async def gap(s: Shard, url: str) -> Reemission:
+    """Postgres has lost something, and the recorder has noticed."""
+    await s.record()
+    kept = backup(url)
+    await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+    return await without_tail(s, url, kept)
+
+
+async def reads_after(
+    s: Shard,
+    monkeypatch: pytest.MonkeyPatch,
+    reemission: Reemission,
+    *,
+    read: str,
+    moved: Callable[[], Awaitable[None]],
+) -> None:
+    """Right before re-emission reads that, something moves in Redis, which the recorder does not come to; re-emission has some
+    steps more.
+    """
+    real, done = getattr(s.store, read), False
+
+    async def first_moved(*args: Any, **kwargs: Any) -> Any:
+        nonlocal done
+        if not done:
+            done = True
+            await moved()
+        return await real(*args, **kwargs)
+
+    with monkeypatch.context() as m, anyio.fail_after(30):
+        m.setattr(s.store, read, first_moved)
+        while not done:
+            assert await reemission.step()
+        for _ in range(5):
+            await reemission.step()
+
+
+async def settled(s: Shard) -> None:
+    await s.redis.hset(s.keys.marker, "hold_until", 0)
+    await s.redis.hset(s.keys.repair, "phase", "done")
+
+
+async def runs_anywhere(s: Shard) -> set[str]:
+    return set(await rows(s)) | {run for run, _ in (await s.store.page_of_runs(cursor=0, count=99))[1]}
+
+
+@pytest.mark.parametrize("redis", ["lost before the recorder comes to it", "lost after the end"])
+def test_no_watermark_is_ahead_of_the_runs_that_were_claimed_before_it(
+    shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch, redis: str
+) -> None:
+    async def body(s: Shard) -> None:
+        job, due = await old_job(s, due_in=4000, every=60_000)
+        reemission = await gap(s, database_url)
+
+        async def claimed() -> None:
+            await s.world.claim()
+            assert f"{job}:{due}" in await runs_anywhere(s)
+            while await s.store.time() <= due:
+                await CLOCK.sleep(50)
+
+        await reads_after(s, monkeypatch, reemission, read="first_dues", moved=claimed)
+        if redis == "lost after the end":
+            await written_again(s, reemission)
+        for _ in range(2):
+            await emptied(s)
+            assert (await s.store.dues([job]))[job] == due or f"{job}:{due}" in await runs_anywhere(s)
+            # What it had read is of no use any more.
+            await settled(s)
+            await s.store.set_reemit(True)
+            await written_again(s, reemission)
+
+    shard(body)
+
+
+@pytest.mark.parametrize("redis", ["lost before the recorder comes to it", "lost after the end"])
+def test_no_range_is_ahead_of_the_runs_that_were_paid_from_it(
+    shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch, redis: str
+) -> None:
+    async def body(s: Shard) -> None:
+        job, due = await old_job(s, due_in=HOUR, every=HOUR)
+        ts = [due - 4 * HOUR, due - 3 * HOUR, due - 2 * HOUR]
+        assert (await s.store.backfill(job, sv=1, ranges=[(ts[0], ts[-1])])).tag == "ok"
+        reemission = await gap(s, database_url)
+
+        async def paid() -> None:
+            (found,) = await s.store.ranges()
+            rest = found._replace(start=ts[2])
+            tag = await s.store.payout(found, occurrences=ts[:2], rest=rest, pace_ms=1000, most=9, left=3)
+            assert tag == "ok"
+
+        await reads_after(s, monkeypatch, reemission, read="ranges", moved=paid)
+        if redis == "lost after the end":
+            await written_again(s, reemission)
+        for _ in range(2):
+            await emptied(s)
+            starts = [r.start for r in await s.store.ranges()]
+            assert starts == [ts[0]] or {f"{job}:{t}" for t in ts[:2]} <= await runs_anywhere(s)
+            await settled(s)
+            await s.store.set_reemit(True)
+            await written_again(s, reemission)
+
+    shard(body)
+
+
+@pytest.mark.parametrize("redis", ["lost before the recorder comes to it", "lost after the end"])
+def test_no_resumed_job_is_ahead_of_the_run_for_what_it_missed(
+    shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch, redis: str
+) -> None:
+    async def body(s: Shard) -> None:
+        job, due = await old_job(s, due_in=200, every=HOUR)
+        assert (await s.store.pause(job)).tag == "ok"
+        reemission = await gap(s, database_url)
+
+        async def resumed() -> None:
+            while await s.store.time() <= due:
+                await CLOCK.sleep(50)
+            reply = await s.store.resume(job, expect=2, due=due + HOUR, missed=Settled(run_at=due))
+            assert reply.tag == "ok"
+
+        await reads_after(s, monkeypatch, reemission, read="page_of_values", moved=resumed)
+        if redis == "lost after the end":
+            await written_again(s, reemission)
+        for _ in range(2):
+            await emptied(s)
+            found = await s.store.get_job(job)
+            assert found is not None
+            assert found.head.state is JobState.PAUSED or f"{job}:{due}" in await runs_anywhere(s)
+            await settled(s)
+            await s.store.set_reemit(True)
+            await written_again(s, reemission)
+
+    shard(body)

@@ -1,0 +1,269 @@
+"""Re-emission that was interrupted is gone on with, by whoever has the shard's lock, and is over when nothing is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from rsched.core.errors import Unavailable
+from rsched.core.ids import partition_of
+from rsched.core.settings import RecorderSettings
+from rsched.core.states import JobState
+from rsched.recorder.ended import Ended
+from rsched.recorder.reemit import Reemission
+from rsched.recorder.shard import ShardRecorder
+from rsched.runtime.metrics import ALERTS
+from tests.recorder import restored
+from tests.recorder.one_offs import put_once, rows
+from tests.recorder.restored import backup, without_tail, written_again
+from tests.recorder.rollback import back_to, reopened, snapshot
+from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
+
+
+async def at_work(recorder: ShardRecorder, until: Callable[[], Awaitable[bool]]) -> None:
+    """Holds the shard's lock until then."""
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(recorder.run)
+            while not await until():
+                await CLOCK.sleep(20)
+            group.cancel_scope.cancel()
+
+
+async def whole(s: Shard) -> None:
+    """Redis is open, all is back, and no worker is waited for."""
+    await reopened(s)
+    await s.redis.hset(s.keys.marker, "hold_until", 0)
+    await s.redis.hset(s.keys.repair, "phase", "done")
+
+
+async def flushed(s: Shard) -> None:
+    await s.redis.delete(*[key async for key in s.redis.scan_iter(s.keys.prefix + ":*")])
+
+
+@pytest.mark.parametrize("at", ["idle", "in the middle"])
+def test_a_recorder_that_takes_over_goes_on_with_what_one_that_died_began(
+    shard: InShard, database_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    async def body(s: Shard) -> None:
+        await s.put("a", due_in=HOUR, every=2 * HOUR)
+        await s.record()
+        kept = backup(database_url)
+        knobs = RecorderSettings(database_url=database_url, redis_url=redis_url, prefix=s.keys.prefix, block_ms=50)
+        first = ShardRecorder(s.store, s.ledger, shard=s.shard, knobs=knobs, clock=CLOCK)
+        real, reached = s.store.reemit, anyio.Event()
+
+        async def asked() -> bool:
+            reached.set()
+            return await real()
+
+        async def away(**_: object) -> Any:
+            reached.set()
+            raise Unavailable("away")
+
+        async def is_reached() -> bool:
+            return reached.is_set()
+
+        async def is_over() -> bool:
+            return not await s.store.reemit()
+
+        with monkeypatch.context() as m:
+            if at == "idle":
+                m.setattr(s.store, "reemit", asked)
+            else:
+                await s.put("of the first gap", due_in=HOUR, every=2 * HOUR)
+                await without_tail(s, database_url, kept)
+                kept = backup(database_url)
+                # Definitions are behind it by then.
+                m.setattr(s.store, "page_of_runs", away)
+            await at_work(first, is_reached)
+        lost = await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        await s.record()
+        # Another recorder finds the gap, records past it, and is killed.
+        await without_tail(s, database_url, kept)
+        assert lost not in await s.ledger.jobs_known([lost])
+        await at_work(first, is_over)
+        assert lost in await s.ledger.jobs_known([lost])
+
+    shard(body)
+
+
+def test_a_redis_that_falls_back_into_the_middle_of_it_has_it_taken_up_again(shard: InShard, database_url: str) -> None:
+    async def body(s: Shard) -> None:
+        await s.put("a", due_in=HOUR, every=2 * HOUR)
+        await s.record()
+        kept = backup(database_url)
+        await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        reemission = await without_tail(s, database_url, kept)
+        then = await snapshot(s)
+        await written_again(s, reemission)
+        await back_to(s, then)
+        await whole(s)
+        assert await s.store.reemit()
+        await written_again(s, reemission)
+
+    shard(body)
+
+
+def test_a_mark_that_redis_loses_meanwhile_is_set_anew(shard: InShard, database_url: str) -> None:
+    async def body(s: Shard) -> None:
+        await s.put("a", due_in=HOUR, every=2 * HOUR)
+        await s.record()
+        kept = backup(database_url)
+        lost = await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        reemission = await without_tail(s, database_url, kept)
+        assert await reemission.step()
+        await s.store.set_reemit(False)
+        assert await reemission.step()
+        assert await s.store.reemit()
+        await written_again(s, reemission)
+        assert lost in await s.ledger.jobs_known([lost])
+        # Over is over.
+        assert not await reemission.step()
+        assert not await s.store.reemit()
+
+    shard(body)
+
+
+def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
+    shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(s: Shard) -> None:
+        await s.put("a", due_in=HOUR, every=2 * HOUR)
+        await s.record()
+        kept = backup(database_url)
+        await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        await s.record()
+        record, first_part = s.ledger.record, s.store.page_of_exclusions
+        failed = begun = 0
+
+        async def fails(*args: Any, **kwargs: Any) -> bool:
+            nonlocal failed
+            failed += 1
+            if failed <= 10:
+                raise Unavailable("canceling statement due to timeout")
+            return await record(*args, **kwargs)
+
+        async def begins(**kwargs: int) -> Any:
+            nonlocal begun
+            begun += 1
+            return await first_part(**kwargs)
+
+        reemission: Reemission | None = None
+
+        async def patient(s: Shard) -> None:
+            nonlocal reemission
+            reemission = s.gap.__self__  # type: ignore[attr-defined]
+            more = True
+            while more:
+                try:
+                    more = await s.streams["definitions"].step(block_ms=1)
+                except Unavailable:
+                    assert await reemission.step()
+            while await s.streams["journal"].step(block_ms=1):
+                pass
+
+        monkeypatch.setattr(s.ledger, "record", fails)
+        monkeypatch.setattr(s.store, "page_of_exclusions", begins)
+        monkeypatch.setattr(restored, "caught_up", patient)
+        before = s.store.metrics.number(ALERTS).child("journal_gap").value
+        await without_tail(s, database_url, kept)
+        told = await s.ledger._all("SELECT stream, count(*) FROM poison WHERE kind = 'gap' GROUP BY stream", ())
+        assert failed > 10
+        assert dict(told)["definitions"] == 1
+        assert s.store.metrics.number(ALERTS).child("journal_gap").value - before == sum(n for _, n in told)
+        assert begun == 1
+
+    shard(body)
+
+
+def test_a_gap_that_is_on_record_by_a_recorder_that_died_is_mended_all_the_same(
+    shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(s: Shard) -> None:
+        await s.put("a", due_in=HOUR, every=2 * HOUR)
+        await s.record()
+        kept = backup(database_url)
+        lost = await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        await s.record()
+
+        async def dies(wanted: bool) -> None:
+            raise Unavailable("away")
+
+        with monkeypatch.context() as m:
+            m.setattr(s.store, "set_reemit", dies)
+            with pytest.raises(Unavailable):
+                await without_tail(s, database_url, kept)
+        (told,) = await s.ledger._all("SELECT count(*) FROM poison WHERE kind = 'gap'", ())
+        assert told == (1,)
+        reemission = Reemission(s.store, s.ledger, shard=s.shard)
+        s.gap = reemission.found_gap
+        s.__post_init__()
+        await restored.caught_up(s)
+        await written_again(s, reemission)
+        assert lost in await s.ledger.jobs_known([lost])
+
+    shard(body)
+
+
+def test_a_job_in_postgres_that_cannot_be_read_stops_nothing(shard: InShard, database_url: str) -> None:
+    async def body(s: Shard) -> None:
+        junk, ended = [await s.put(name, due_in=HOUR, every=2 * HOUR) for name in ("junk", "ended")]
+        await s.record()
+        kept = backup(database_url)
+        await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        reemission = await without_tail(s, database_url, kept)
+        for job in (junk, ended):
+            await s.redis.hdel(s.keys.jobs(partition_of(job)), job)
+        await s.ledger._do("UPDATE jobs SET value = 'junk' WHERE job_id = %s", (junk,))
+        await written_again(s, reemission)
+        known = await s.ledger.jobs_known([junk, ended])
+        assert {j: k.state for j, k in known.items()} == {junk: JobState.ACTIVE, ended: JobState.COMPLETED}
+
+    shard(body)
+
+
+@pytest.mark.parametrize(
+    ("part", "read"),
+    [("runs", "records_of"), ("ranges", "ranges"), ("jobs", "values_of")],
+    ids=["runs", "ranges", "jobs"],
+)
+def test_nothing_is_taken_for_ended_by_two_looks_between_which_redis_was_whole(
+    shard: InShard, monkeypatch: pytest.MonkeyPatch, part: str, read: str
+) -> None:
+    async def body(s: Shard) -> None:
+        job = await s.put("a", due_in=HOUR, every=2 * HOUR)
+        assert (await s.store.backfill(job, sv=1, ranges=[(1000, 9000)])).tag == "ok"
+        run = await put_once(s, "once")
+        await s.schedule()
+        await s.record()
+        before = await rows(s), await s.ledger.open_ranges(s.shard)
+        real, losses, coming_back = getattr(s.store, read), 0, False
+
+        async def loses(*args: Any) -> Any:
+            nonlocal losses, coming_back
+            if coming_back or losses == 2:
+                return await real(*args)
+            losses, coming_back = losses + 1, True
+            await flushed(s)
+            found = await real(*args)
+            await whole(s)
+            coming_back = False
+            return found
+
+        monkeypatch.setattr(s.store, read, loses)
+        ended = Ended(s.store, s.ledger, shard=s.shard)
+        with anyio.fail_after(30):
+            async with s.recording():
+                async for _ in getattr(ended, part)():
+                    pass
+        assert losses == 2
+        assert ended.count == {}
+        assert (await rows(s), await s.ledger.open_ranges(s.shard)) == before
+        assert run in before[0]
+        assert (await s.ledger.jobs_known([job]))[job].state is JobState.ACTIVE
+
+    shard(body)
