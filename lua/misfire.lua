@@ -1,7 +1,7 @@
 -- Settles jobs whose occurrences are too late: one run, a catch-up range or none, the rest on record as skipped, and the
 -- due time past now; each only if the job is still due as the caller saw it.
 -- MOVES   none -> QUEUED, QUEUED -> QUEUED
--- KEYS    shard due heads jobs body runs staged catchup journal signals
+-- KEYS    shard holders due heads jobs body runs staged catchup journal signals
 -- ARGV    generation:text items:[job:text sv:int due:text next:text run_at:text first:text last:text count:int from:text to:text]
 --         next '': none follows. run_at: the occurrence to run, '' for none. first, last, count: those skipped.
 --         from, to: the catch-up range, '' for none.
@@ -23,11 +23,14 @@
 --include overlap_of
 --include run_renew
 --include run_parse
+--include held
+--include late_due
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'staged', 'catchup', 'heads'}, {'runs'})
 local now = now_ms()
 local at = text(now)
+local closed = held(marker, now) and marker.closed_at
 local out, tags, writes, ranges = {events = {}, records = {}, staged = {}}, {}, {}, {}
 for i = group_at, #ARGV, group_width do
   local job, sv, due, following, run_at = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
@@ -44,7 +47,8 @@ for i = group_at, #ARGV, group_width do
     if run_at ~= '' then
       local run, last = job .. ':' .. run_at, following == '' and 'L' or ''
       local old = run_parse(redis.call('HGET', key('runs'), run))
-      if old then run_renew(out, run, old, head, at, last) else run_put(out, run, head, at, at, last, overlap_of(head)) end
+      if old then run_renew(out, run, old, head, at, last)
+      else run_put(out, run, head, late_due(closed, run_at, now), at, last, overlap_of(head)) end
     end
     if count > 0 then
       out.events[#out.events + 1] = 'k'

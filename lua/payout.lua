@@ -1,13 +1,13 @@
 -- Pays out the next occurrences of a catch-up range as runs; the range moves on in the same step. Of a job that was
 -- paused, rescheduled or deleted since, the rest is skipped on record.
 -- MOVES   none -> QUEUED, QUEUED -> QUEUED
--- KEYS    shard paces catchup jobs runs staged journal signals repair
+-- KEYS    shard holders paces catchup jobs runs staged journal signals repair
 -- ARGV    generation:text member:text score:text rest:text pace_ms:int most:int left:int items:[at:text]
 --         rest: the range that is left, '' when it is paid out. score: as the caller saw it. left: how many occurrences the range
 --         still has, for the record if they are skipped; 0 where nobody can count them. most: what the job may get in
 --         pace_ms, of all its ranges.
 -- REPLY   ok now count | stale now | paced now | gone now | closed | reopened generation
--- COST    7 calls; variadic over the runs
+-- COST    8 calls; variadic over the runs
 --include guard
 --include now_ms
 --include journal
@@ -23,6 +23,8 @@
 --include run_parse
 --include fetch_all
 --include coming_back
+--include held
+--include late_due
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'staged'}, {'runs', 'paces'})
@@ -59,11 +61,12 @@ local out, runs = {events = {}, records = {}, staged = {}}, {}
 for i = group_at, #ARGV do runs[#runs + 1] = job .. ':' .. ARGV[i] end
 -- Late runs of a job whose runs must not overlap wait for one another, whatever becomes of those that are on time.
 local overlap = overlap_of(head) ~= '' and 'w' or ''
+local closed = held(marker, now) and marker.closed_at
 local values = fetch_all(key('runs'), runs)
 for i = 1, #runs do
   local last = a_rest == '' and i == #runs and string.match(flags, 'L') or ''
   local old = run_parse(values[i])
-  if not old then run_put(out, runs[i], head, at, at, last, overlap)
+  if not old then run_put(out, runs[i], head, late_due(closed, ARGV[group_at + i - 1], now), at, last, overlap)
   else run_renew(out, runs[i], old, head, at, last) end
 end
 range_event(out.events, a_rest ~= '' and a_rest or table.concat({job, text(tonumber(to) + 1), to, sv, flags, made}, '|'), at)

@@ -13,13 +13,14 @@
 --include server_ids
 --include now_ms
 local now = now_ms()
-local m = redis.call('HMGET', KEYS[1], 'generation', 'state', 'run_id', 'repl_id', 'fence_seen', 'hold_ms')
+local m = redis.call('HMGET', KEYS[1], 'generation', 'state', 'run_id', 'repl_id', 'fence_seen', 'hold_ms', 'hold_until')
 if m[1] and tonumber(m[1]) >= tonumber(a_generation) then return {'stale', text(now), m[1]} end
 local run, repl = server_ids()
 -- A server that was started, or took over, may lack the last writes, however complete it looks: those of a worker that came and
--- fetched in them are known to nobody if they were not recorded either. An opening that was not finished hands this on.
-local another = m[1] and (m[3] ~= run or m[4] ~= repl)
-  or (m[2] == 'recovering' and redis.call('SISMEMBER', key('holders'), '') == 1)
+-- fetched in them are known to nobody if they were not recorded either. An opening that was not finished, and one whose hold is
+-- not over, hand this on.
+local handed_on = (m[2] == 'recovering' or now < tonumber(m[7] or '0')) and redis.call('SISMEMBER', key('holders'), '') == 1
+local another = handed_on or (m[1] and (m[3] ~= run or m[4] ~= repl))
 -- The greatest fence of which this Redis knows what became of it; an opening that was not finished has raised the counter.
 local counter = redis.call('GET', key('fence')) or '0'
 local fence_seen = m[2] == 'recovering' and m[5] or counter
@@ -39,7 +40,7 @@ redis.call('HSET', KEYS[1], 'generation', a_generation, 'state', 'recovering', '
   'closed_at', text(now), 'hold_until', '0', 'lost', text(a_lost), 'fence_seen', fence_seen)
 redis.call('SET', key('fence'), text(fence))
 redis.call('DEL', key('holders'))
-if (another and a_whole == 0) or a_lost == 1 then redis.call('SADD', key('holders'), '') end
+if handed_on or (another and a_whole == 0) or a_lost == 1 then redis.call('SADD', key('holders'), '') end
 -- Who has adopted since the closing was heard of now; the others are of the state that came back.
 local longest = m[2] == 'recovering' and tonumber(m[6] or '0') or 0
 for i = 1, #workers do

@@ -1,12 +1,12 @@
 -- Starts a paused (or invalid) job's schedule again from the due instant given; what was missed meanwhile goes on record, as
 -- skipped, as one run or as a catch-up range.
 -- MOVES   none -> QUEUED, QUEUED -> QUEUED, QUEUED -> SKIPPED
--- KEYS    shard pauses due heads jobs body runs open payloads staged catchup definitions signals
+-- KEYS    shard holders pauses due heads jobs body runs open payloads staged catchup definitions signals
 -- ARGV    generation:text job:text expect:int due:text first:text last:text count:int run_at:text from:text to:text items:[ahead:int]
 --         expect: the version that due was computed from. first, last, count: the occurrences skipped while paused. run_at: the
 --         one to run now; from, to: those to catch up; '' for none. ahead: occurrences that were claimed ahead for after the pause.
 -- REPLY   ok now journal_id version | already now version | missing now | conflict now | completed now | closed | reopened generation
--- COST    8 calls
+-- COST    9 calls
 --include guard
 --include now_ms
 --include journal
@@ -28,6 +28,8 @@
 --include run_ended_write
 --include run_ended
 --include fetch_all
+--include held
+--include late_due
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 typed({'heads', 'pauses', 'staged', 'catchup'}, {'runs'})
@@ -56,7 +58,11 @@ end
 if a_run_at ~= '' then
   local run = a_job .. ':' .. a_run_at
   local old = run_parse(redis.call('HGET', key('runs'), run))
-  if old then run_renew(out, run, old, head, at, last) else run_put(out, run, head, at, at, last, overlap_of(head)) end
+  if old then run_renew(out, run, old, head, at, last)
+  else
+    local closed = held(marker, now) and marker.closed_at
+    run_put(out, run, head, late_due(closed, a_run_at, now), at, last, overlap_of(head))
+  end
 end
 -- Claimed ahead of the pause and not started: withdrawn, unless it is one of those that are wanted now.
 local ahead, gone = {}, {}

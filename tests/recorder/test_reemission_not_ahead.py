@@ -92,7 +92,7 @@ def test_no_watermark_is_ahead_of_the_runs_that_were_claimed_before_it(
             await written_again(s, reemission)
         for _ in range(2):
             await emptied(s)
-            assert (await s.store.dues([job]))[job] == due or f"{job}:{due}" in await runs_anywhere(s)
+            assert (await s.store.dues([job]))[job] <= due or f"{job}:{due}" in await runs_anywhere(s)
             # What it had read is of no use any more.
             await settled(s)
             await s.store.set_reemit(True)

@@ -83,7 +83,7 @@ def test_a_recorder_that_takes_over_goes_on_with_what_one_that_died_began(
         lost = await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
         await s.record()
         # Another recorder finds the gap, records past it, and is killed.
-        await without_tail(s, database_url, kept)
+        await without_tail(s, database_url, kept, quiet=True)
         assert lost not in await s.ledger.jobs_known([lost])
         await at_work(first, is_over)
         assert lost in await s.ledger.jobs_known([lost])

@@ -191,3 +191,12 @@ async def test_while_what_was_lost_is_not_back_no_attempt_is_told_that_its_run_i
     # Of its job Redis still knows, so that it is taken on.
     tags = await world.store.adopt(KNOWN, lease_ms=1000, queues=["default"], items=[(run.run, run.attempt, run.fence)])
     assert tags == ["ok"]
+
+
+@pytest.mark.parametrize("planned", [True, False])
+async def test_an_opening_within_a_hold_goes_on_waiting_for_whom_nobody_knows(world: World, planned: bool) -> None:
+    await world.open(2, hold_ms=60_000, lost=True)
+    if planned:
+        await world.store.close_shard()
+    assert await world.store.reopen(3, fence=0, whole=planned)
+    assert "" in await holders(world)
