@@ -20,13 +20,17 @@ _RUN = "run"
 
 
 class AsideVerbs(Base):
-    async def record_gap(self, shard: str, *, stream: str, before: Position, found: Position) -> None:
-        """On record among what was set aside: entries between the two are missing. Unavailable."""
+    async def record_gap(self, shard: str, *, stream: str, before: Position, found: Position) -> bool:
+        """On record among what was set aside: entries between the two are missing. False where it was already. Unavailable."""
         reason = f"entries after {before} and before {found} are missing: what ended in them has no history"
-        await self._do(
-            "INSERT INTO poison (shard, stream, kind, key, raw, reason) VALUES (%s, %s, 'gap', %s, '', %s)",
-            (shard, stream, str(found), reason),
+        gap = (shard, stream, str(found), reason)
+        # One recorder a shard, so that no other puts the same one in meanwhile.
+        added = await self._do(
+            "INSERT INTO poison (shard, stream, kind, key, raw, reason) SELECT %s, %s, 'gap', %s, '', %s WHERE NOT EXISTS"
+            " (SELECT FROM poison WHERE shard = %s AND stream = %s AND kind = 'gap' AND key = %s AND reason = %s)",
+            (*gap, *gap),
         )
+        return added == 1
 
     async def ends_aside(self, page: Sequence[tuple[RunId, RunRecord]]) -> dict[RunId, RunRecord]:
         """Of these runs, given as the ledger has them, those whose end was refused, with its record: they are over, though the

@@ -5,22 +5,22 @@ again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from rsched.core.ids import JobId, RunId
 from rsched.core.packed import Event, JobEvent, RangeEvent, RunEvent, RunRecord, unpack_head
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
-from rsched.ledger.positions import parse_position
-from rsched.recorder.recorded import LOOK_MS, Mark, behind, mark_of, unsettled
+from rsched.recorder.look import Look, Part
+from rsched.runtime.log import get_logger
 from rsched.store.store import Store
 
+_log = get_logger("rsched.recorder")
 OUTCOME_UNKNOWN = "the run ended while its record was lost: its outcome is unknown"
 _PAGE = 500
 # An invalid one does no harm if it comes back.
 _ENDS = (JobState.ACTIVE, JobState.PAUSED)
 
-Part = AsyncIterator[None]
 RangeKey = tuple[str, int, int]
 
 
@@ -40,25 +40,38 @@ class Ended:
     async def runs(self) -> Part:
         """Recorded as cancelled, with an error that says what is known; a record that is truly later still wins."""
         async for page in self._ledger.open_runs(self._shard, limit=_PAGE):
-            gone = await self._absent_runs(run for run, _ in page)
-            if gone:
-                async for _ in self._sure():
+            since = min((r.claimed_at for _, r in page), default=0)
+            look, sure = self._look(), False
+            while not sure:
+                async for _ in look.begin():
                     yield
-                since = min(r.claimed_at for _, r in page)
+                gone = await self._absent_runs(run for run, _ in page)
+                if not gone:
+                    break
+                async for _ in look.recorded(settled=True):
+                    yield
                 known = await self._ledger.runs_newest(gone, since=since)
                 open_ = {run: r for run, r in known.items() if not r.state.final}
                 now = await self._store.time()
-                await self._close("runs", [_unknown(r, open_[r], at=now) for r in await self._absent_runs(open_)])
+                ended = [_unknown(r, open_[r], at=now) for r in await self._absent_runs(open_)]
+                if sure := await look.holds():
+                    await self._close("runs", ended)
             yield
 
     async def ranges(self) -> Part:
         """Catch-up ranges that were paid out, or dropped, in the gap: after a loss of Redis they would be paid out again."""
-        before = set(await self._gone_ranges())
-        if before:
-            async for _ in self._sure():
+        look, sure = self._look(), False
+        while not sure:
+            async for _ in look.begin():
+                yield
+            before = set(await self._gone_ranges())
+            if not before:
+                break
+            async for _ in look.recorded(settled=True):
                 yield
             gone = await self._gone_ranges()
-            await self._close("ranges", [gone[key] for key in sorted(before & gone.keys())])
+            if sure := await look.holds():
+                await self._close("ranges", [gone[key] for key in sorted(before & gone.keys())])
         yield
 
     async def jobs(self) -> Part:
@@ -66,34 +79,30 @@ class Ended:
         ledger has.
         """
         while page := await self._ledger.jobs_after(self._shard, after=self._job, limit=_PAGE):
-            gone = await self._absent_jobs(job.job_id for job in page)
-            if gone:
-                async for _ in self._sure():
+            look, sure = self._look(), False
+            while not sure:
+                async for _ in look.begin():
+                    yield
+                gone = await self._absent_jobs(job.job_id for job in page)
+                if not gone:
+                    break
+                async for _ in look.recorded(settled=True):
                     yield
                 known = await self._ledger.jobs_known(gone)
                 open_ = {JobId(j): k.value for j, k in known.items() if k.state in _ENDS and not k.forgotten}
-                await self._close("jobs", [_completed(j, open_[j]) for j in await self._absent_jobs(open_)])
+                ended = [e for j in await self._absent_jobs(open_) if (e := _completed(j, open_[j]))]
+                if sure := await look.holds():
+                    await self._close("jobs", ended)
             self._job = page[-1].job_id
             yield
 
-    async def _sure(self) -> Part:
-        """After something was seen to be absent: ends when the ledger has all that it will ever have of what is in the journal
-        now, and Redis all that it lost, if it did. Then another look at both tells.
+    def _look(self) -> Look:
+        """Twice: what is seen to be absent may be so because Redis is not whole, or ended only now. Of another opening than the
+        first, the second look tells nothing.
         """
-        mark = await mark_of(self._store)
-        while await self._more_to_come(mark) or await unsettled(self._store):
-            await self._store.clock.sleep(LOOK_MS)
-            yield
+        return Look(self._store, self._ledger, shard=self._shard)
 
-    async def _more_to_come(self, mark: Mark) -> bool:
-        for stream in await behind(self._ledger, shard=self._shard, mark=mark):
-            # The position passes over what is trimmed only with the next entry, which may be long in coming.
-            first = await self._store.stream_first(stream)
-            if first is not None and parse_position(first) <= mark[stream]:
-                return True
-        return False
-
-    async def _close(self, kind: str, events: list[Event]) -> None:
+    async def _close(self, kind: str, events: Sequence[Event]) -> None:
         if events:
             await self._ledger.write_again(self._shard, events)
             self.count[kind] += len(events)
@@ -124,6 +133,10 @@ def _unknown(run: RunId, record: RunRecord, *, at: int) -> RunEvent:
     return RunEvent(run, record._replace(state=RunState.CANCELLED, rev=record.rev + 1), at, OUTCOME_UNKNOWN)
 
 
-def _completed(job: JobId, value: bytes) -> JobEvent:
-    head = unpack_head(value)._replace(state=JobState.COMPLETED)
+def _completed(job: JobId, value: bytes) -> JobEvent | None:
+    try:
+        head = unpack_head(value)._replace(state=JobState.COMPLETED)
+    except (ValueError, KeyError) as error:
+        _log.error("a stored job can't be read", extra={"fields": {"job": job, "error": str(error)}})
+        return None
     return JobEvent(job, head.pack().encode() + b"\n" + value.partition(b"\n")[2])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import anyio
 
-from rsched.core.ids import PARTITIONS
+from rsched.core.ids import PARTITIONS, JobId
 from rsched.core.packed import (
     Event,
     ExclusionsEvent,
@@ -24,8 +24,8 @@ from rsched.core.packed import (
 )
 from rsched.ledger import Ledger
 from rsched.ledger.positions import Position
-from rsched.recorder.ended import Ended, Part
-from rsched.recorder.recorded import LOOK_MS, unsettled
+from rsched.recorder.ended import Ended
+from rsched.recorder.look import Look, Part
 from rsched.runtime.log import get_logger
 from rsched.store.store import Store
 
@@ -33,19 +33,24 @@ _log = get_logger("rsched.recorder")
 _PAGE = 1000
 # Payloads and calendars may have 64 KB each.
 _LARGE_PAGE = 100
+# Of few jobs each: as many as can be read in one step.
+_PARTITIONS_AT_ONCE = 16
 
 
 class Reemission:
-    """step() does one bounded piece of one part; an interrupted part begins anew, and a gap that is found begins all of it anew.
+    """Of one recorder, while it has the shard's lock: what another began has to begin anew.
+
+    step() does one bounded piece of one part; an interrupted part begins anew, and a gap that is found begins all of it anew.
     The version that Postgres has decides, so that a piece too many changes nothing.
 
     Authority: the mark in Redis, set before anything is recorded past a gap and taken away at the end. While it is there the
-    reconciler believes the ledger about nothing that Redis lacks.
+    reconciler believes the ledger about nothing that Redis lacks. Asked for at each step: a Redis that comes back in another
+    state may have it again, or lack it.
     """
 
     def __init__(self, store: Store, ledger: Ledger, *, shard: str) -> None:
         self._store, self._ledger, self._shard = store, ledger, shard
-        self._asked: bool | None = None
+        self._told: set[tuple[str, Position, Position]] = set()
         # Gaps that were found: one that is found while a step waits for a server makes what the step did out of date.
         self._gaps = 0
         self._mark = anyio.Lock()
@@ -56,23 +61,31 @@ class Reemission:
         self._partition = 0
 
     async def found_gap(self, stream: str, before: Position, found: Position) -> None:
-        """Entries after `before` up to `found` are in neither store. Unavailable."""
-        self._store.metrics.alert("journal_gap")
-        _log.error(
-            "entries of the journal are missing: Postgres lost what it had recorded, or Redis what it had not",
-            extra={"fields": {"shard": self._shard, "stream": stream, "after": str(before), "found": str(found)}},
-        )
+        """Entries after `before` up to `found` are in neither store; of one that is told again, as each try to record past it
+        does, nothing more is said. Unavailable.
+        """
+        gap = (stream, before, found)
         async with self._mark:
+            new = await self._ledger.record_gap(self._shard, stream=stream, before=before, found=found)
+            if new:
+                self._store.metrics.alert("journal_gap")
+                _log.error(
+                    "entries of the journal are missing: Postgres lost what it had recorded, or Redis what it had not",
+                    extra={
+                        "fields": {"shard": self._shard, "stream": stream, "after": str(before), "found": str(found)}
+                    },
+                )
+            elif gap in self._told:
+                return
+            # One that was on record already may be so by a recorder that ended before it came to this.
             await self._store.set_reemit(True)
             self._gaps += 1
-            self._asked, self._parts, self._part = True, None, None
-        await self._ledger.record_gap(self._shard, stream=stream, before=before, found=found)
+            self._parts, self._part = None, None
+            self._told.add(gap)
 
     async def step(self) -> bool:
         """True while there is more. Unavailable."""
-        if self._asked is None:
-            self._asked = await self._store.reemit()
-        if not self._asked:
+        if not await self._wanted():
             return False
         if self._parts is None:
             self._parts = self._begin()
@@ -92,6 +105,17 @@ class Reemission:
             self._part = part
         return True
 
+    async def _wanted(self) -> bool:
+        if await self._store.reemit():
+            return True
+        async with self._mark:
+            if self._parts is None:
+                # A gap that was found meanwhile has set it.
+                return await self._store.reemit()
+            # Redis lost it in the middle of the work.
+            await self._store.set_reemit(True)
+            return True
+
     def _begin(self) -> deque[Callable[[], Part]]:
         self._rows, self._partition, self._ended = 0, 0, Ended(self._store, self._ledger, shard=self._shard)
         # What has ended comes last: by then the ledger has all that has not.
@@ -104,7 +128,7 @@ class Reemission:
             if gaps != self._gaps:
                 return True
             await self._store.set_reemit(False)
-            self._asked = False
+            self._parts = None
         closed = self._ended.count
         fields = {
             "shard": self._shard,
@@ -125,13 +149,31 @@ class Reemission:
             self._rows += len(events)
 
     async def _definitions(self) -> Part:
+        """What a job's record says is settled, runs and skips that are still in the journal may be all there is of."""
+        cursor, look = 0, Look(self._store, self._ledger, shard=self._shard)
         while self._partition < PARTITIONS:
-            cursor = -1
-            while cursor:
-                cursor, page = await self._store.page_of_values(self._partition, cursor=max(cursor, 0), count=_PAGE)
-                await self._write([JobEvent(job, value) for job, value in page])
+            async for _ in look.begin():
                 yield
-            self._partition += 1
+            partition, following, values = await self._some_values(self._partition, cursor)
+            async for _ in look.recorded():
+                yield
+            if await look.holds():
+                await self._write([JobEvent(job, value) for job, value in values])
+                self._partition, cursor = partition, following
+            else:
+                cursor = 0
+            yield
+
+    async def _some_values(self, partition: int, cursor: int) -> tuple[int, int, list[tuple[JobId, bytes]]]:
+        """The partition and cursor that follow, and (job, whole value) of up to about two pages."""
+        found: list[tuple[JobId, bytes]] = []
+        for _ in range(_PARTITIONS_AT_ONCE):
+            cursor, page = await self._store.page_of_values(partition, cursor=cursor, count=_PAGE)
+            found += page
+            partition += not cursor
+            if partition == PARTITIONS or len(found) >= _PAGE:
+                break
+        return partition, cursor, found
 
     async def _exclusions(self) -> Part:
         cursor = -1
@@ -157,7 +199,15 @@ class Reemission:
             yield
 
     async def _ranges(self) -> Part:
-        found, now = await self._store.ranges(), self._store.now_ms()
+        """A range without what was paid from it, the runs of which may still be in the journal."""
+        look, sure = Look(self._store, self._ledger, shard=self._shard), False
+        while not sure:
+            async for _ in look.begin():
+                yield
+            found, now = await self._store.ranges(), self._store.now_ms()
+            async for _ in look.recorded():
+                yield
+            sure = await look.holds()
         for i in range(0, len(found), _PAGE):
             page = found[i : i + _PAGE]
             await self._write([RangeEvent(r.job, r.made_at, r.end, r.start, r.sv, r.flags, now) for r in page])
@@ -175,16 +225,16 @@ class Reemission:
 
         Workers are not written: nothing asks the ledger for them, and each is recorded again when it is next heard of.
         """
-        dues, now = await self._dues()
-        while await unsettled(self._store):
-            await self._store.clock.sleep(LOOK_MS)
-            yield
-            dues, now = await self._dues()
+        look, sure = Look(self._store, self._ledger, shard=self._shard), False
+        while not sure:
+            async for _ in look.begin():
+                yield
+            # The instant first: what is put meanwhile is due after it.
+            now = await self._store.time()
+            dues = await self._store.first_dues()
+            async for _ in look.recorded(settled=True):
+                yield
+            sure = await look.holds()
         # As a claim marks them. Where nothing is due there is nothing to claim, and no mark is needed.
         await self._write([WatermarkEvent(partition, min(due, now)) for partition, due in dues.items()])
         yield
-
-    async def _dues(self) -> tuple[dict[int, int], int]:
-        # The instant first: what is put meanwhile is due after it.
-        now = await self._store.time()
-        return await self._store.first_dues(), now

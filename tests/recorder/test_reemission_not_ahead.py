@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import anyio
 import pytest
 
 from rsched.core.ids import JobId, derive_job_id
-from rsched.core.packed import JobHead, JobRecord
+from rsched.core.misfire import Settled
+from rsched.core.packed import JobHead, JobRecord, unpack_head
 from rsched.core.states import JobState
 from rsched.recorder.reemit import Reemission
-from rsched.store.jobs import PutItem, Settled
+from rsched.store.jobs import PutItem
 from tests.ledger.events import definition
 from tests.recorder.one_offs import emptied, rows
 from tests.recorder.restored import backup, without_tail, written_again
 from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rsched.recorder.look.LOOK_MS", 1)
 
 
 async def old_job(s: Shard, *, due_in: int, every: int) -> tuple[JobId, int]:
@@ -36,32 +41,21 @@ async def gap(s: Shard, url: str) -> Reemission:
     return await without_tail(s, url, kept)
 
 
-async def reads_after(
-    s: Shard,
-    monkeypatch: pytest.MonkeyPatch,
-    reemission: Reemission,
-    *,
-    read: str,
-    moved: Callable[[], Awaitable[None]],
-) -> None:
-    """Right before re-emission reads that, something moves in Redis, which the recorder does not come to; re-emission has some
-    steps more.
+async def behind_in(reemission: Reemission, part: str, *, moved: Callable[[], Awaitable[None]]) -> None:
+    """Right before that part something moves in Redis, which the recorder does not come to; re-emission goes on to the end of
+    the part, or for some steps.
     """
-    real, done = getattr(s.store, read), False
 
-    async def first_moved(*args: Any, **kwargs: Any) -> Any:
-        nonlocal done
-        if not done:
-            done = True
-            await moved()
-        return await real(*args, **kwargs)
+    def left() -> list[str]:
+        return [p.__name__ for p in reemission._parts or ()]
 
-    with monkeypatch.context() as m, anyio.fail_after(30):
-        m.setattr(s.store, read, first_moved)
-        while not done:
+    with anyio.fail_after(30):
+        while left()[:1] != [part]:
             assert await reemission.step()
-        for _ in range(5):
-            await reemission.step()
+        await moved()
+        for _ in range(100):
+            if part in left():
+                await reemission.step()
 
 
 async def settled(s: Shard) -> None:
@@ -75,7 +69,7 @@ async def runs_anywhere(s: Shard) -> set[str]:
 
 @pytest.mark.parametrize("redis", ["lost before the recorder comes to it", "lost after the end"])
 def test_no_watermark_is_ahead_of_the_runs_that_were_claimed_before_it(
-    shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch, redis: str
+    shard: InShard, database_url: str, redis: str
 ) -> None:
     async def body(s: Shard) -> None:
         job, due = await old_job(s, due_in=4000, every=60_000)
@@ -87,7 +81,7 @@ def test_no_watermark_is_ahead_of_the_runs_that_were_claimed_before_it(
             while await s.store.time() <= due:
                 await CLOCK.sleep(50)
 
-        await reads_after(s, monkeypatch, reemission, read="first_dues", moved=claimed)
+        await behind_in(reemission, "_watermarks", moved=claimed)
         if redis == "lost after the end":
             await written_again(s, reemission)
         for _ in range(2):
@@ -102,9 +96,7 @@ def test_no_watermark_is_ahead_of_the_runs_that_were_claimed_before_it(
 
 
 @pytest.mark.parametrize("redis", ["lost before the recorder comes to it", "lost after the end"])
-def test_no_range_is_ahead_of_the_runs_that_were_paid_from_it(
-    shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch, redis: str
-) -> None:
+def test_no_range_is_ahead_of_the_runs_that_were_paid_from_it(shard: InShard, database_url: str, redis: str) -> None:
     async def body(s: Shard) -> None:
         job, due = await old_job(s, due_in=HOUR, every=HOUR)
         ts = [due - 4 * HOUR, due - 3 * HOUR, due - 2 * HOUR]
@@ -117,7 +109,7 @@ def test_no_range_is_ahead_of_the_runs_that_were_paid_from_it(
             tag = await s.store.payout(found, occurrences=ts[:2], rest=rest, pace_ms=1000, most=9, left=3)
             assert tag == "ok"
 
-        await reads_after(s, monkeypatch, reemission, read="ranges", moved=paid)
+        await behind_in(reemission, "_ranges", moved=paid)
         if redis == "lost after the end":
             await written_again(s, reemission)
         for _ in range(2):
@@ -132,9 +124,7 @@ def test_no_range_is_ahead_of_the_runs_that_were_paid_from_it(
 
 
 @pytest.mark.parametrize("redis", ["lost before the recorder comes to it", "lost after the end"])
-def test_no_resumed_job_is_ahead_of_the_run_for_what_it_missed(
-    shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch, redis: str
-) -> None:
+def test_no_resumed_job_is_ahead_of_the_run_for_what_it_missed(shard: InShard, database_url: str, redis: str) -> None:
     async def body(s: Shard) -> None:
         job, due = await old_job(s, due_in=200, every=HOUR)
         assert (await s.store.pause(job)).tag == "ok"
@@ -146,14 +136,14 @@ def test_no_resumed_job_is_ahead_of_the_run_for_what_it_missed(
             reply = await s.store.resume(job, expect=2, due=due + HOUR, missed=Settled(run_at=due))
             assert reply.tag == "ok"
 
-        await reads_after(s, monkeypatch, reemission, read="page_of_values", moved=resumed)
+        await behind_in(reemission, "_definitions", moved=resumed)
         if redis == "lost after the end":
             await written_again(s, reemission)
         for _ in range(2):
             await emptied(s)
-            found = await s.store.get_job(job)
-            assert found is not None
-            assert found.head.state is JobState.PAUSED or f"{job}:{due}" in await runs_anywhere(s)
+            (value,) = await s.store.values_of([job])
+            assert value is not None
+            assert unpack_head(value).state is JobState.PAUSED or f"{job}:{due}" in await runs_anywhere(s)
             await settled(s)
             await s.store.set_reemit(True)
             await written_again(s, reemission)
