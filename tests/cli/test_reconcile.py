@@ -84,6 +84,18 @@ def test_the_servers_of_a_running_up_are_found_by_its_folder(
         assert lost.stderr.startswith("error: --data-dir: no `rsched up` runs with ")
 
 
+def in_its_own_process(redis_url: str, database_url: str, prefix: str) -> subprocess.CompletedProcess[str]:
+    """As a user runs it: pytest has log handlers, which hide the one that prints by default."""
+    env = {"RSCHED_REDIS_URL": redis_url, "RSCHED_DATABASE_URL": database_url, "RSCHED_PREFIX": prefix}
+    return subprocess.run(
+        [sys.executable, "-m", "rsched", "reconcile"],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
 def test_what_processes_log_is_not_mixed_into_the_answer(
     on_shard: Callable[[Callable[[Shard], Awaitable[None]]], None], redis_url: str, database_url: str, redis_prefix: str
 ) -> None:
@@ -91,15 +103,7 @@ def test_what_processes_log_is_not_mixed_into_the_answer(
         await s.redis.zadd(s.keys.leases, {"j_0000000000000:1": 1})
 
     on_shard(body)
-    env = {"RSCHED_REDIS_URL": redis_url, "RSCHED_DATABASE_URL": database_url, "RSCHED_PREFIX": redis_prefix}
-    # In a process of its own: pytest has log handlers, which hide the one that prints by default.
-    done = subprocess.run(
-        [sys.executable, "-m", "rsched", "reconcile"],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = in_its_own_process(redis_url, database_url, redis_prefix)
     assert (done.returncode, done.stdout.split()[-1], done.stderr) == (1, "1", "")
 
 
@@ -110,14 +114,7 @@ def test_what_cannot_be_judged_is_not_said_to_be_in_order(
         await s.redis.set(s.keys.retries, "of another type")
 
     on_shard(body)
-    env = {"RSCHED_REDIS_URL": redis_url, "RSCHED_DATABASE_URL": database_url, "RSCHED_PREFIX": redis_prefix}
-    done = subprocess.run(
-        [sys.executable, "-m", "rsched", "reconcile"],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = in_its_own_process(redis_url, database_url, redis_prefix)
     assert done.returncode == 2
     assert "nothing to mend" not in done.stdout
     assert done.stderr.startswith("error: a part of the reconciliation failed {'shard': 's0', 'part': ")

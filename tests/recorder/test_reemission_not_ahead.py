@@ -67,6 +67,13 @@ async def runs_anywhere(s: Shard) -> set[str]:
     return set(await rows(s)) | {run for run, _ in (await s.store.page_of_runs(cursor=0, count=99))[1]}
 
 
+async def begun_anew(s: Shard, reemission: Reemission) -> None:
+    """After a loss: what it had read is of no use any more."""
+    await settled(s)
+    await s.store.set_reemit(True)
+    await written_again(s, reemission)
+
+
 @pytest.mark.parametrize("redis", ["lost before the recorder comes to it", "lost after the end"])
 def test_no_watermark_is_ahead_of_the_runs_that_were_claimed_before_it(
     shard: InShard, database_url: str, redis: str
@@ -87,10 +94,7 @@ def test_no_watermark_is_ahead_of_the_runs_that_were_claimed_before_it(
         for _ in range(2):
             await emptied(s)
             assert (await s.store.dues([job]))[job] <= due or f"{job}:{due}" in await runs_anywhere(s)
-            # What it had read is of no use any more.
-            await settled(s)
-            await s.store.set_reemit(True)
-            await written_again(s, reemission)
+            await begun_anew(s, reemission)
 
     shard(body)
 
@@ -116,9 +120,7 @@ def test_no_range_is_ahead_of_the_runs_that_were_paid_from_it(shard: InShard, da
             await emptied(s)
             starts = [r.start for r in await s.store.ranges()]
             assert starts == [ts[0]] or {f"{job}:{t}" for t in ts[:2]} <= await runs_anywhere(s)
-            await settled(s)
-            await s.store.set_reemit(True)
-            await written_again(s, reemission)
+            await begun_anew(s, reemission)
 
     shard(body)
 
@@ -144,8 +146,6 @@ def test_no_resumed_job_is_ahead_of_the_run_for_what_it_missed(shard: InShard, d
             (value,) = await s.store.values_of([job])
             assert value is not None
             assert unpack_head(value).state is JobState.PAUSED or f"{job}:{due}" in await runs_anywhere(s)
-            await settled(s)
-            await s.store.set_reemit(True)
-            await written_again(s, reemission)
+            await begun_anew(s, reemission)
 
     shard(body)

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from rsched.core.errors import Unavailable
-from rsched.core.ids import partition_of
+from rsched.core.ids import JobId, partition_of
 from rsched.core.settings import RecorderSettings
 from rsched.core.states import JobState
 from rsched.recorder.ended import Ended
@@ -18,7 +18,7 @@ from rsched.recorder.shard import ShardRecorder
 from rsched.runtime.metrics import ALERTS
 from tests.recorder import restored
 from tests.recorder.one_offs import put_once, rows
-from tests.recorder.restored import backup, without_tail, written_again
+from tests.recorder.restored import Backup, backup, without_tail, written_again
 from tests.recorder.rollback import back_to, reopened, snapshot
 from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
 
@@ -38,6 +38,14 @@ async def whole(s: Shard) -> None:
     await reopened(s)
     await s.redis.hset(s.keys.marker, "hold_until", 0)
     await s.redis.hset(s.keys.repair, "phase", "done")
+
+
+async def put_in_a_gap(s: Shard, url: str) -> tuple[Backup, JobId]:
+    """A backup with one job, and another one that was put after it."""
+    await s.put("a", due_in=HOUR, every=2 * HOUR)
+    await s.record()
+    kept = backup(url)
+    return kept, await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
 
 
 async def flushed(s: Shard) -> None:
@@ -93,10 +101,7 @@ def test_a_recorder_that_takes_over_goes_on_with_what_one_that_died_began(
 
 def test_a_redis_that_falls_back_into_the_middle_of_it_has_it_taken_up_again(shard: InShard, database_url: str) -> None:
     async def body(s: Shard) -> None:
-        await s.put("a", due_in=HOUR, every=2 * HOUR)
-        await s.record()
-        kept = backup(database_url)
-        await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        kept, _ = await put_in_a_gap(s, database_url)
         reemission = await without_tail(s, database_url, kept)
         then = await snapshot(s)
         await written_again(s, reemission)
@@ -110,10 +115,7 @@ def test_a_redis_that_falls_back_into_the_middle_of_it_has_it_taken_up_again(sha
 
 def test_a_mark_that_redis_loses_meanwhile_is_set_anew(shard: InShard, database_url: str) -> None:
     async def body(s: Shard) -> None:
-        await s.put("a", due_in=HOUR, every=2 * HOUR)
-        await s.record()
-        kept = backup(database_url)
-        lost = await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        kept, lost = await put_in_a_gap(s, database_url)
         reemission = await without_tail(s, database_url, kept)
         assert await reemission.step()
         await s.store.set_reemit(False)
@@ -132,10 +134,7 @@ def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
     shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body(s: Shard) -> None:
-        await s.put("a", due_in=HOUR, every=2 * HOUR)
-        await s.record()
-        kept = backup(database_url)
-        await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        kept, _ = await put_in_a_gap(s, database_url)
         await s.record()
         record, first_part = s.ledger.record, s.store.page_of_exclusions
         failed = begun = 0
@@ -184,10 +183,7 @@ def test_a_gap_that_is_on_record_by_a_recorder_that_died_is_mended_all_the_same(
     shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body(s: Shard) -> None:
-        await s.put("a", due_in=HOUR, every=2 * HOUR)
-        await s.record()
-        kept = backup(database_url)
-        lost = await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
+        kept, lost = await put_in_a_gap(s, database_url)
         await s.record()
 
         async def dies(wanted: bool) -> None:
