@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from bench import creates, cron, history, quiet, rebuild, record, scripts, spike
+from bench import creates, cron, history, quiet, record, restore, scripts, spike
 from bench.figures import write
 from bench.fleet import ROOT
 from rsched.runtime.clock import SystemClock
@@ -21,7 +21,7 @@ from rsched.runtime.service import run
 
 Benchmark = Callable[[], Awaitable[dict[str, Any]]]
 QUICK_RUNS = 500
-ALL = ("cron", "scripts", "spike", "quiet", "idle", "creates", "record", "rebuild", "history")
+ALL = ("cron", "scripts", "spike", "quiet", "idle", "creates", "record", "restore", "history")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     created = commands.add_parser("creates", parents=[common], help="durable creates through the HTTP API")
     created.add_argument("--seconds", type=float, default=10)
     created.add_argument("--batch", type=int, default=10_000, help="jobs of one POST /v1/jobs:batch")
-    rebuilt = commands.add_parser("rebuild", parents=[common], help="definitions restored after Redis was emptied")
+    rebuilt = commands.add_parser("restore", parents=[common], help="definitions restored after Redis was emptied")
     rebuilt.add_argument("--jobs", type=int, default=200_000)
     told = commands.add_parser("history", parents=[common], help="bytes of a row of history, and its export to Parquet")
     told.add_argument("--runs", type=int, default=500_000)
@@ -77,8 +77,8 @@ def _chosen(options: argparse.Namespace) -> Benchmark:
         return lambda: quiet.idle(jobs=jobs, seconds=seconds, clock=clock)
     if kind == "scripts":
         return lambda: scripts.measure(runs=QUICK_RUNS if quick else options.runs, teams=options.teams, clock=clock)
-    if kind == "rebuild":
-        return lambda: rebuild.measure(jobs=5000 if quick else options.jobs, clock=clock)
+    if kind == "restore":
+        return lambda: restore.measure(jobs=5000 if quick else options.jobs, clock=clock)
     if kind == "cron":
         return lambda: cron.measure(expressions=500 if quick else options.expressions, clock=clock)
     if kind == "record":

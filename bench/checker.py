@@ -1,4 +1,4 @@
-"""The checker of fault runs: what the target saw, held against what the ledger says and what was owed.
+"""The checker of fault runs: what the target saw, held against what the ledger says and what was expected.
 
 Reads JSON lines that the target wrote, one line a moment, in the order in which they happened (one O_APPEND write each):
 
@@ -53,7 +53,7 @@ class Skipped(NamedTuple):
 
 
 class Breach(NamedTuple):
-    """what: early, fence, low_fence, lost, overlap, twice, unfinished, unowed, unseen."""
+    """what: early, fence, low_fence, lost, overlap, twice, unfinished, unexpected, unseen."""
 
     what: str
     run_id: str
@@ -155,28 +155,28 @@ def _of_recorded(run: Recorded, attempts: Sequence[_Attempt]) -> list[Breach]:
     return breaches
 
 
-def _of_owed(
-    owed: Mapping[str, Iterable[int]], recorded: Mapping[str, list[Recorded]], skips: Sequence[Skipped]
+def _of_expected(
+    expected: Mapping[str, Iterable[int]], recorded: Mapping[str, list[Recorded]], skips: Sequence[Skipped]
 ) -> list[Breach]:
-    """Each occurrence has one final run or one recorded skip, and no run is there that nobody owed."""
+    """Each occurrence has one final run or one recorded skip, and no run is there that nobody expected."""
     ranges: dict[str, list[Skipped]] = {}
     for skip in skips:
         ranges.setdefault(skip.job_id, []).append(skip)
-    breaches, expected = [], set()
-    for job_id, occurrences in owed.items():
+    breaches, run_ids = [], set()
+    for job_id, occurrences in expected.items():
         for at in occurrences:
             run_id = f"{job_id}:{at}"
-            expected.add(run_id)
+            run_ids.add(run_id)
             found = len(recorded.get(run_id, ()))
             found += sum(s.first <= at <= s.last for s in ranges.get(job_id, ()))
             if found == 0:
                 breaches.append(Breach("lost", run_id, "neither a run nor a recorded skip"))
             elif found > 1:
                 breaches.append(Breach("twice", run_id, f"{found} runs and skips on record"))
-    for run_id in recorded.keys() - expected:
+    for run_id in recorded.keys() - run_ids:
         job_id, _, instant = run_id.partition(":")
-        if job_id in owed and instant.isdigit():
-            breaches.append(Breach("unowed", run_id, "no such occurrence"))
+        if job_id in expected and instant.isdigit():
+            breaches.append(Breach("unexpected", run_id, "no such occurrence"))
     return breaches
 
 
@@ -184,10 +184,10 @@ def check(
     seen: Sequence[Seen] | None,
     recorded: Sequence[Recorded],
     *,
-    owed: Mapping[str, Iterable[int]],
+    expected: Mapping[str, Iterable[int]],
     skips: Sequence[Skipped] = (),
 ) -> Verdict:
-    """owed: the occurrences (ms) of each job. seen: None where the target kept no record of what it saw."""
+    """expected: the occurrences (ms) of each job. seen: None where the target kept no record of what it saw."""
     by_run, breaches = _attempts(seen or ())
     rows: dict[str, list[Recorded]] = {}
     for run in recorded:
@@ -201,7 +201,7 @@ def check(
     for run in recorded:
         found = _of_recorded(run, by_run.get(run.run_id, ()))
         breaches += [b for b in found if seen is not None or b.what != "unseen"]
-    breaches += _of_owed(owed, rows, skips)
+    breaches += _of_expected(expected, rows, skips)
     repeated = sum(sum(a.finished for a in attempts) > 1 for attempts in by_run.values())
     return Verdict(len(recorded), sum(map(len, by_run.values())), repeated, len(skips), breaches)
 
@@ -218,7 +218,7 @@ def read_seen(path: Path) -> list[Seen]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m bench.checker --seen FILE --database URL [--owed FILE]`: 0 when all holds, 1 on a breach."""
+    """`python -m bench.checker --seen FILE --database URL [--expected FILE]`: 0 when all holds, 1 on a breach."""
     import argparse
     import asyncio
 
@@ -228,14 +228,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seen", type=Path, required=True, help="JSON lines that the targets wrote")
     parser.add_argument("--database", required=True, metavar="URL", help="the ledger")
     parser.add_argument(
-        "--owed", type=Path, help='JSON {"job_id": [occurrence ms, ...]}; without it only what was seen'
+        "--expected", type=Path, help='JSON {"job_id": [occurrence ms, ...]}; without it only what was seen'
     )
     options = parser.parse_args(argv)
-    owed = json.loads(options.owed.read_text()) if options.owed else {}
+    expected = json.loads(options.expected.read_text()) if options.expected else {}
     verdict = check(
         read_seen(options.seen),
         asyncio.run(read_recorded(options.database)),
-        owed=owed,
+        expected=expected,
         skips=asyncio.run(read_skips(options.database)),
     )
     sys.stdout.write(f"{verdict}\n")

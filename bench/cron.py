@@ -9,9 +9,9 @@ from typing import Any
 from croniter import croniter
 
 from bench.figures import circumstances
-from rsched.core import cron
-from rsched.core.cron_timetable import Timetable
-from rsched.core.zones import load_zone
+from rsched.core.cron import parser as cron
+from rsched.core.cron.timetable import Timetable
+from rsched.core.schedule.zones import load_zone
 from rsched.runtime.clock import Clock
 
 _ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe")

@@ -12,7 +12,7 @@ import psycopg
 from bench.figures import circumstances
 from bench.world import World, world
 from rsched.core.ids import derive_job_id
-from rsched.core.packed import Event, RunEvent, RunRecord
+from rsched.core.jobs.packed import Event, RunEvent, RunRecord
 from rsched.core.states import RunState
 from rsched.ledger import Ledger
 from rsched.ledger.archive import Manifest
@@ -106,8 +106,10 @@ async def _fill(ledger: Ledger, runs: int, *, day_ms: int) -> None:
 def _life(job: str, due: int, *, fence: int, i: int, rng: random.Random) -> list[Event]:
     worker = f"worker-{rng.randrange(10)}-{rng.randrange(16**4):04x}"
 
-    def event(state: RunState, rev: int, attempt: int, *, started: int = 0, at: int = 0, detail: str = "") -> RunEvent:
-        record = RunRecord(state, rev, f"default:team-{i % 50}:1", 1, attempt, fence + attempt - 1 if attempt else 0,
+    def event(
+        state: RunState, revision: int, attempt: int, *, started: int = 0, at: int = 0, detail: str = ""
+    ) -> RunEvent:
+        record = RunRecord(state, revision, f"default:team-{i % 50}:1", 1, attempt, fence + attempt - 1 if attempt else 0,
                            worker if attempt else "", due - 3000, due, started, "")  # fmt: skip
         return RunEvent(f"{job}:{due}", record, at or due, detail)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rsched.core.ids import JobId, derive_job_id
-from rsched.core.model import Definition, FunctionTarget, Misfire, MisfirePolicy, RetryPolicy, ScheduleSpec
-from rsched.core.packed import JobHead, JobRecord, misfire_code
-from rsched.core.schedule import Calendars, Draft, resolve
+from rsched.core.jobs.model import Definition, FunctionTarget, Misfire, MisfirePolicy, RetryPolicy, ScheduleSpec
+from rsched.core.jobs.packed import JobHead, JobRecord, misfire_code
+from rsched.core.schedule.schedule import Calendars, Draft, resolve
 from rsched.core.states import JobState
 from rsched.store.jobs import PutItem
 from rsched.store.store import Store
@@ -16,7 +16,7 @@ from rsched.store.store import Store
 _BATCH = 500
 
 
-class Owed(NamedTuple):
+class Expected(NamedTuple):
     """A job that was put. due: its first occurrence, ms."""
 
     job: JobId
@@ -33,7 +33,7 @@ def item(
     retry: RetryPolicy | None = None,
     misfire_policy: MisfirePolicy = "run_once",
     calendars: Calendars | None = None,
-) -> tuple[PutItem, Owed]:
+) -> tuple[PutItem, Expected]:
     """A new job named so that calls `function`. Invalid where the schedule is none."""
     resolved, found = resolve(Draft(schedule, team=team, name=name), now_ms=now, calendars=calendars)
     definition = Definition(
@@ -56,13 +56,13 @@ def item(
         body_hash="",
     )
     code = misfire_code(misfire_policy)
-    head = JobHead(JobState.ACTIVE, 1, 1, now, found.kind, found.arg, code, 60_000, definition.lane)
+    head = JobHead(JobState.ACTIVE, 1, 1, now, found.kind, found.arg, code, 60_000, definition.queue_key)
     job = derive_job_id(team, name, 1)
     # An `at` is due even where it has just passed.
     due = int(found.arg) if found.kind == "o" else found.next_after(now)
     if due is None:
         raise ValueError(f"{schedule} has no occurrence after {now}")
-    return PutItem(job, 0, due, JobRecord(head, definition).pack()), Owed(job, due)
+    return PutItem(job, 0, due, JobRecord(head, definition).pack()), Expected(job, due)
 
 
 async def put_all(store: Store, items: Sequence[PutItem]) -> None:

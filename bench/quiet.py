@@ -11,7 +11,7 @@ from bench.jobs import item, put_all
 from bench.spike import APP, until_done, verdict_of
 from bench.world import World, world
 from rsched.core.instants import format_utc
-from rsched.core.model import ScheduleSpec
+from rsched.core.jobs.model import ScheduleSpec
 from rsched.runtime.clock import Clock
 
 _WORKERS = 2
@@ -54,11 +54,11 @@ async def measure(*, runs: int, window_s: float, clock: Clock) -> dict[str, Any]
             for i in range(runs)
         ]
         await put_all(w.store, [put for put, _ in made])
-        owed = [o for _, o in made]
+        expected = [o for _, o in made]
         before = w.cpu()
-        await until_done(w, owed, within_s=30)
+        await until_done(w, expected, within_s=30)
         after = w.cpu()
-        verdict, recorded = await verdict_of(w, owed)
+        verdict, recorded = await verdict_of(w, expected)
         return {
             "benchmark": "quiet",
             **circumstances(clock),

@@ -7,7 +7,7 @@ from typing import Any
 from bench.figures import circumstances
 from bench.world import world
 from rsched.core.ids import derive_job_id
-from rsched.core.packed import Event, RunEvent, RunRecord
+from rsched.core.jobs.packed import Event, RunEvent, RunRecord
 from rsched.core.states import RunState
 from rsched.ledger import Ledger
 from rsched.runtime.clock import Clock
@@ -64,7 +64,10 @@ def _moves(n: int, *, at: int, generation: int) -> list[Event]:
     run = f"{job}:{at + generation * 10_000_000 + n}"
     fence = generation * 2**36 + n
     queued = RunRecord(RunState.QUEUED, 1, "default:bench:1", 1, 0, 0, "", at, at, 0, "")
-    running = queued._replace(state=RunState.RUNNING, rev=2, attempt=1, fence=fence, worker="w_bench", started_at=at)
+    running = queued._replace(
+        state=RunState.RUNNING, revision=2, attempt=1, fence=fence, worker="w_bench", started_at=at
+    )
     return [
-        RunEvent(run, record, at, "") for record in (queued, running, running._replace(state=RunState.SUCCEEDED, rev=3))
+        RunEvent(run, record, at, "")
+        for record in (queued, running, running._replace(state=RunState.SUCCEEDED, revision=3))
     ]

@@ -10,7 +10,7 @@ from bench.jobs import item, put_all
 from bench.world import World, world
 from rsched.core.ids import WorkerId
 from rsched.core.instants import format_utc
-from rsched.core.model import ScheduleSpec
+from rsched.core.jobs.model import ScheduleSpec
 from rsched.core.states import RunState
 from rsched.runtime.clock import Clock
 from rsched.store.store import Store
@@ -42,9 +42,9 @@ class _Phases:
 async def measure(*, runs: int, teams: int, clock: Clock) -> dict[str, Any]:
     async with world({}, clock=clock) as w:
         store = w.store
-        await store.reopen(1, fence=2**36)
+        await store.begin_recovery(1, fence=2**36)
         await store.restage(0, lease_ms=_LEASE_MS)
-        await store.open_(hold_ms=0)
+        await store.finish_recovery(recovery_grace_ms=0)
         now = await store.time()
         due = now + 1000 + runs // 5
         schedule = ScheduleSpec(at=format_utc(due))

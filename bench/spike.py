@@ -6,12 +6,12 @@ from typing import Any
 
 from bench.checker import Recorded, Verdict, check
 from bench.figures import circumstances, latency, used
-from bench.jobs import Owed, item, put_all
+from bench.jobs import Expected, item, put_all
 from bench.ledger import count_final, last_ended, read_recorded, read_skips
 from bench.redis_cost import scripts_seen, watch_scripts
 from bench.world import World, world
 from rsched.core.instants import format_utc
-from rsched.core.model import ScheduleSpec
+from rsched.core.jobs.model import ScheduleSpec
 from rsched.runtime.clock import Clock
 from rsched.store.store import Store
 
@@ -20,7 +20,7 @@ APP = "bench.noop_app:worker"
 _LOOKAHEAD_MS = 5000
 
 
-async def put_at_one_instant(store: Store, runs: int, *, teams: int, lead_ms: int) -> list[Owed]:
+async def put_at_one_instant(store: Store, runs: int, *, teams: int, lead_ms: int) -> list[Expected]:
     """N one-offs, due at the next full second that is at least lead_ms ahead, spread evenly over teams."""
     now = await store.time()
     due = (now + lead_ms) // 1000 * 1000 + 1000
@@ -30,10 +30,10 @@ async def put_at_one_instant(store: Store, runs: int, *, teams: int, lead_ms: in
         for i in range(runs)
     ]
     await put_all(store, [put for put, _ in made])
-    return [owed for _, owed in made]
+    return [expected for _, expected in made]
 
 
-async def until_done(w: World, owed: list[Owed], *, within_s: float) -> None:
+async def until_done(w: World, expected: list[Expected], *, within_s: float) -> None:
     """Until nothing is left in Redis (asked there first, because it costs less), then until all of it is recorded."""
 
     async def all_ended() -> bool:
@@ -41,18 +41,18 @@ async def until_done(w: World, owed: list[Owed], *, within_s: float) -> None:
         return await w.store.client.hlen(w.store.keys.runs) == 0
 
     async def all_recorded() -> bool:
-        return await count_final(w.database_url) >= len(owed)
+        return await count_final(w.database_url) >= len(expected)
 
-    while await w.store.time() < max(o.due for o in owed):
+    while await w.store.time() < max(o.due for o in expected):
         await w.clock.sleep(100)
     await w.fleet.until(all_ended, what="the end of all runs", within_s=within_s)
     await w.fleet.until(all_recorded, what="all runs in the ledger", within_s=within_s)
 
 
-async def verdict_of(w: World, owed: list[Owed]) -> tuple[Verdict, list[Recorded]]:
+async def verdict_of(w: World, expected: list[Expected]) -> tuple[Verdict, list[Recorded]]:
     recorded = await read_recorded(w.database_url)
     skips = await read_skips(w.database_url)
-    return check(None, recorded, owed={o.job: [o.due] for o in owed}, skips=skips), recorded
+    return check(None, recorded, expected={o.job: [o.due] for o in expected}, skips=skips), recorded
 
 
 def _bound(script_us: float, wall_us: float) -> str:
@@ -79,14 +79,14 @@ async def measure(*, runs: int, workers: int, teams: int, concurrency: int, cloc
 
         await w.fleet.until(settled, what="a scheduler and all workers", within_s=20)
         before_puts = await w.redis_cpu_s()
-        owed = await put_at_one_instant(w.store, runs, teams=teams, lead_ms=_LOOKAHEAD_MS + 2000 + runs // 5)
+        expected = await put_at_one_instant(w.store, runs, teams=teams, lead_ms=_LOOKAHEAD_MS + 2000 + runs // 5)
         await watch_scripts(w.store)
         before, redis_before = w.cpu(), await w.redis_cpu_s()
-        await until_done(w, owed, within_s=60 + runs / 500)
+        await until_done(w, expected, within_s=60 + runs / 500)
         after, redis_after = w.cpu(), await w.redis_cpu_s()
         scripts = await scripts_seen(w.store, runs)
-        verdict, recorded = await verdict_of(w, owed)
-        due = owed[0].due
+        verdict, recorded = await verdict_of(w, expected)
+        due = expected[0].due
         took_s = (await last_ended(w.database_url) - due) / 1000
         started_s = (max(r.started_at for r in recorded) - due) / 1000
         memory = await w.store.client.info("memory")

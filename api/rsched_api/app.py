@@ -16,27 +16,27 @@ from rsched.ledger import Ledger, Waiter
 from rsched.runtime.clock import Clock
 from rsched.runtime.metrics import Metrics
 from rsched.store.store import Store
-from rsched_api import (
+from rsched_api import openapi
+from rsched_api.http import problems
+from rsched_api.http.ack import Acknowledge
+from rsched_api.http.deadline import Deadline
+from rsched_api.http.deps import SHARD, Deps, LookUps, Restoration
+from rsched_api.http.requests import RawPath
+from rsched_api.routes import (
     backfill,
     batch,
     bulk,
     control,
-    exclusions,
     forecast,
     health,
     jobs,
     lists,
     metrics,
-    openapi,
     preview,
-    problems,
     runs,
     trigger,
 )
-from rsched_api.ack import Acknowledge
-from rsched_api.deadline import Deadline
-from rsched_api.deps import SHARD, Deps, LookUps, Restoration
-from rsched_api.requests import RawPath
+from rsched_api.routes import calendars as exclusions
 
 ROUTES = (
     Route("/v1/jobs", jobs.post_job, methods=["POST"]),

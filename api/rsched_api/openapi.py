@@ -16,19 +16,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from rsched.core.answers import BackfillView, BulkAnswer, CalendarView, ForecastView, Preview, SkipView
-from rsched.core.model import JobSpec, JobView, RunView
+from rsched.core.jobs.model import JobSpec, JobView, RunView
 from rsched.core.states import JobState, RunState
-from rsched_api.ack import ACKS, HEADER, changes
-from rsched_api.backfill import MAX_OCCURRENCES, BackfillRequest
-from rsched_api.batch_body import MAX_BATCH_BYTES, MAX_JOBS, BatchAnswer, BatchRequest
-from rsched_api.bulk import MAX_MATCHED, BulkPause, BulkRequest, BulkResume
-from rsched_api.control import PauseRequest, ResumeRequest
-from rsched_api.exclusions import CalendarRequest
-from rsched_api.forecast import MAX_HOURS
-from rsched_api.health import Health, Readiness
-from rsched_api.preview import PreviewRequest
-from rsched_api.problems import Problem
-from rsched_api.trigger import TriggerRequest
+from rsched_api.http.ack import ACKS, HEADER, changes
+from rsched_api.http.batch_body import MAX_BATCH_BYTES, MAX_JOBS, BatchAnswer, BatchRequest
+from rsched_api.http.problems import Problem
+from rsched_api.routes.backfill import MAX_OCCURRENCES, BackfillRequest
+from rsched_api.routes.bulk import MAX_MATCHED, BulkPause, BulkRequest, BulkResume
+from rsched_api.routes.calendars import CalendarRequest
+from rsched_api.routes.control import PauseRequest, ResumeRequest
+from rsched_api.routes.forecast import MAX_HOURS
+from rsched_api.routes.health import Health, Readiness
+from rsched_api.routes.preview import PreviewRequest
+from rsched_api.routes.trigger import TriggerRequest
 
 _TYPES = (
     ForecastView, JobSpec, JobView, RunView, Problem, Health, Readiness, PreviewRequest, Preview, BatchRequest,
@@ -110,7 +110,7 @@ OPERATIONS = (
     ),
     Operation(
         "post", "/v1/jobs/{ref}/backfill", "backfillJob",
-        f"Owe the occurrences of a past range that have no run, {MAX_OCCURRENCES:,} at most; a repeat finds them owed",
+        f"Owe the occurrences of a past range that have no run, {MAX_OCCURRENCES:,} at most; a repeat finds them pending",
         {202: "BackfillView"}, (404, 409, 413, 422, 503), _OF_JOB, "BackfillRequest",
     ),
     Operation(

@@ -9,12 +9,11 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from rsched.core import schedule as schedules
 from rsched.core.answers import SkipView
 from rsched.core.errors import RschedError
 from rsched.core.ids import JobId, split_run_id
 from rsched.core.instants import format_local, format_utc
-from rsched.core.model import (
+from rsched.core.jobs.model import (
     AttemptView,
     JobView,
     Misfire,
@@ -25,8 +24,9 @@ from rsched.core.model import (
     RetryView,
     RunView,
 )
-from rsched.core.packed import JobRecord, RunRecord, misfire_policy_of
-from rsched.core.schedule import Calendars
+from rsched.core.jobs.packed import JobRecord, RunRecord, misfire_policy_of
+from rsched.core.schedule import schedule as schedules
+from rsched.core.schedule.schedule import Calendars
 from rsched.core.states import JobState
 from rsched.ledger import StoredAttempt, StoredRun, StoredSkip
 
@@ -132,7 +132,7 @@ def _duration_s(started: int | None, ended: int | None) -> float | None:
 
 
 def queued_run(run_id: str) -> RunView:
-    """A manual run that was owed just now."""
+    """A manual run that was pending just now."""
     return _run_view(run_id, record=None, ended_at=None, error=None)
 
 

@@ -5,7 +5,7 @@
 --include run_ended
 local function end_attempt(out, run, r, outcome, now, delay, detail)
   if outcome ~= 'S' and string.find(r.flags, 'X', 1, true) then outcome = 'C' end
-  r.rev, r.state = r.rev + 1, outcome
+  r.revision, r.state = r.revision + 1, outcome
   local e, s, t = out.events, out.records, out.retries
   out.ended[#out.ended + 1] = run
   local at = text(now)
@@ -20,11 +20,11 @@ local function end_attempt(out, run, r, outcome, now, delay, detail)
     s[#s + 1] = run
     s[#s + 1] = run_pack(r)
     t[#t + 1] = r.due
-    t[#t + 1] = run .. '|' .. r.lane
+    t[#t + 1] = run .. '|' .. r.queue_key
     if not out.earliest or now + delay < out.earliest then out.earliest = now + delay end
   else
     out.gone[#out.gone + 1] = run
     run_ended(out, run, r.flags)
-    if string.find(r.flags, 'L', 1, true) then out.last[#out.last + 1] = {string.sub(run, 1, 15), r.sv} end
+    if string.find(r.flags, 'L', 1, true) then out.last[#out.last + 1] = {string.sub(run, 1, 15), r.schedule_version} end
   end
 end

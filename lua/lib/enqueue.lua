@@ -1,13 +1,13 @@
--- Appends runs to the queue streams of their lanes and marks their teams ready. `lanes`: lane -> list of runs.
+-- Appends runs to the queue streams of their queue_keys and marks their teams ready. `queue_keys`: queue_key -> list of runs.
 -- A team that joins starts at the larger of the queue's virtual time and its own, so that idling earns no credit.
 --include key
---include split_lane
+--include split_queue_key
 --include text
-local function enqueue(lanes)
+local function enqueue(queue_keys)
   local woken = {}
-  for lane, runs in pairs(lanes) do
-    local queue, team = split_lane(lane)
-    local stream = key('q', lane)
+  for queue_key, runs in pairs(queue_keys) do
+    local queue, team = split_queue_key(queue_key)
+    local stream = key('q', queue_key)
     if redis.call('EXISTS', stream) == 0 then
       redis.call('XGROUP', 'CREATE', stream, 'workers', '0', 'MKSTREAM')
     end

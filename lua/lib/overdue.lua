@@ -15,7 +15,7 @@ local function overdue(events, job, partition, head, now, reason)
     count = math.floor((now - due) / every) + 1
     last = due + (count - 1) * every
   elseif head.kind == 'c' then
-    local cal = key('calendar', head.arg)
+    local cal = key('occurrences', head.arg)
     local from = tonumber(redis.call('ZSCORE', cal, 'from') or 'inf')
     local high = redis.call('ZRANGE', cal, -1, -1, 'WITHSCORES')
     last = now

@@ -1,4 +1,4 @@
--- Collects the events of what `overlap_judge` decided; gives its writes as a function, to be called after all others. Reads only.
+-- Collects the events of what `overlap_decide` decided; gives its writes as a function, to be called after all others. Reads only.
 --include key
 --include text
 --include run_pack
@@ -11,23 +11,23 @@ local function overlap_write(judge, events, now)
   local at = text(now)
   local records, gone, payloads, retries, last, asked = {}, {}, {}, {}, {}, {}
   local function ends(run, r, state, detail)
-    r.state, r.rev = state, r.rev + 1
+    r.state, r.revision = state, r.revision + 1
     events[#events + 1] = 'r'
     events[#events + 1] = run .. '\n' .. run_pack(r) .. '\n' .. at .. '\n' .. detail
     gone[#gone + 1] = run
     if string.find(r.flags, 'P', 1, true) then payloads[#payloads + 1] = run end
-    if string.find(r.flags, 'L', 1, true) then last[#last + 1] = {string.sub(run, 1, 15), r.sv} end
+    if string.find(r.flags, 'L', 1, true) then last[#last + 1] = {string.sub(run, 1, 15), r.schedule_version} end
   end
   for i = 1, #judge.skipped do ends(judge.skipped[i][1], judge.skipped[i][2], 'K', 'overlap') end
   for i = 1, #judge.cancelled do
     local run, r = judge.cancelled[i][1], judge.cancelled[i][2]
     if r.state == 'T' then
-      retries[#retries + 1] = run .. '|' .. r.lane
+      retries[#retries + 1] = run .. '|' .. r.queue_key
       ends(run, r, 'C', 'cancelled for the next run')
       local closed = judge.jobs[string.sub(run, 1, 15)].closed
       closed[#closed + 1] = run
     else
-      r.flags, r.rev = r.flags .. 'X', r.rev + 1
+      r.flags, r.revision = r.flags .. 'X', r.revision + 1
       local record = run_pack(r)
       events[#events + 1] = 'r'
       events[#events + 1] = run .. '\n' .. record .. '\n' .. at .. '\n'
@@ -43,12 +43,12 @@ local function overlap_write(judge, events, now)
     variadic('HDEL', key('payloads'), payloads, 1)
     variadic('ZREM', key('retries'), retries, 1)
     for job, o in pairs(judge.jobs) do
-      variadic('ZADD', key('open', job), o.opened, 2)
-      variadic('ZREM', key('open', job), o.closed, 1)
+      variadic('ZADD', key('active', job), o.opened, 2)
+      variadic('ZREM', key('active', job), o.closed, 1)
       local first = not next(o.active) and o.waiting[1]
       if first then
         -- Nobody else would let it go: what it waited for has left no record.
-        redis.call('ZADD', key('staged'), at, staged_member(first, o.records[first].lane, o.records[first].flags))
+        redis.call('ZADD', key('staged'), at, staged_member(first, o.records[first].queue_key, o.records[first].flags))
         signal_due(at)
       end
     end

@@ -7,7 +7,7 @@ local function run_ended(out, run, flags)
     local job = string.sub(run, 1, 15)
     local list = out.freed[job]
     if not list then
-      redis.call('ZCARD', key('open', job))
+      redis.call('ZCARD', key('active', job))
       redis.call('ZCARD', key('staged'))
       list = {}
       out.freed[job] = list

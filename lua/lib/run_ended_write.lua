@@ -10,14 +10,14 @@ local function run_ended_write(out, now)
   local staged = {}
   variadic('HDEL', key('payloads'), out.payloads, 1)
   for job, runs in pairs(out.freed) do
-    local open = key('open', job)
+    local open = key('active', job)
     variadic('ZREM', open, runs, 1)
     local first = redis.call('ZRANGE', open, 0, 0, 'WITHSCORES')
     while first[1] and first[2] ~= '0' do
       local r = run_parse(redis.call('HGET', key('runs'), first[1]))
       if r and r.state == 'Q' then
         staged[#staged + 1] = text(now)
-        staged[#staged + 1] = staged_member(first[1], r.lane, r.flags)
+        staged[#staged + 1] = staged_member(first[1], r.queue_key, r.flags)
         break
       end
       redis.call('ZREM', open, first[1])

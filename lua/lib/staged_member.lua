@@ -1,5 +1,5 @@
 -- A run's member in `staged`: with the letter of its overlap policy, so that release need not look at each record.
-local function staged_member(run, lane, flags)
+local function staged_member(run, queue_key, flags)
   local letter = string.match(flags, '%l')
-  return run .. '|' .. lane .. (letter and '|' .. letter or '')
+  return run .. '|' .. queue_key .. (letter and '|' .. letter or '')
 end

@@ -1,4 +1,4 @@
-"""What servers must be set to, each with the promise it carries and the mend. `fail` breaks a promise; `warn` is unwise."""
+"""What servers must be set to, each with the promise it carries and the fix. `fail` breaks a promise; `warn` is unwise."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MAX_LAG_S = 30
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """message: what was found. mend: what to do about it, "" where nothing is to be done."""
+    """message: what was found. fix: what to do about it, "" where nothing is to be done."""
 
     name: str
     status: Status
     message: str
-    mend: str = ""
+    fix: str = ""
 
 
 def redis_checks(facts: Mapping[str, Any]) -> list[Check]:
@@ -40,11 +40,11 @@ def redis_checks(facts: Mapping[str, Any]) -> list[Check]:
     ]
 
 
-def _check(name: str, good: bool, message: str, mend: str, *, bad: Status = "fail") -> Check:
+def _check(name: str, good: bool, message: str, fix: str, *, bad: Status = "fail") -> Check:
     return (
         Check(name=name, status="ok", message=message)
         if good
-        else Check(name=name, status=bad, message=message, mend=mend)
+        else Check(name=name, status=bad, message=message, fix=fix)
     )
 
 
@@ -69,31 +69,31 @@ def _role(facts: Mapping[str, Any]) -> Check:
 
 def _eviction(facts: Mapping[str, Any]) -> Check:
     policy = _told(facts, "maxmemory-policy", "maxmemory_policy")
-    mend = "any other policy may drop jobs silently: set `maxmemory-policy noeviction`"
+    fix = "any other policy may drop jobs silently: set `maxmemory-policy noeviction`"
     if not policy:
-        return Check(name="redis eviction", status="warn", message="the server does not tell", mend=mend)
-    return _check("redis eviction", policy == "noeviction", policy, mend)
+        return Check(name="redis eviction", status="warn", message="the server does not tell", fix=fix)
+    return _check("redis eviction", policy == "noeviction", policy, fix)
 
 
 def _memory(facts: Mapping[str, Any]) -> Check:
     told = _told(facts, "maxmemory", "maxmemory")
     limit = int(told) if told.isdigit() else 0
-    mend = "without a limit the system kills the server instead of refusing a write: set `maxmemory` to about 70 % of its RAM"
-    return _check("redis maxmemory", limit > 0, f"{limit // 2**20} MB" if limit else "no limit", mend)
+    fix = "without a limit the system kills the server instead of refusing a write: set `maxmemory` to about 70 % of its RAM"
+    return _check("redis maxmemory", limit > 0, f"{limit // 2**20} MB" if limit else "no limit", fix)
 
 
 def _append_only(facts: Mapping[str, Any]) -> Check:
     told = str(facts.get("config:appendonly") or ("yes" if facts.get("aof_enabled") else "no"))
-    mend = (
+    fix = (
         "a restart would forget leases and results of the last minutes: set `appendonly yes` and `appendfsync everysec`"
     )
-    return _check("redis appendonly", told == "yes", told, mend)
+    return _check("redis appendonly", told == "yes", told, fix)
 
 
 def _fsync(facts: Mapping[str, Any]) -> Check:
     told = str(facts.get("config:appendfsync") or "everysec")
-    mend = "a crash of the machine loses up to 30 s, which have to be rebuilt from Postgres: set `appendfsync everysec`"
-    return _check("redis appendfsync", told in ("everysec", "always"), told, mend, bad="warn")
+    fix = "a crash of the machine loses up to 30 s, which have to be rebuilt from Postgres: set `appendfsync everysec`"
+    return _check("redis appendfsync", told in ("everysec", "always"), told, fix, bad="warn")
 
 
 def _replicas(facts: Mapping[str, Any]) -> Check:
@@ -101,32 +101,32 @@ def _replicas(facts: Mapping[str, Any]) -> Check:
     if count == 0:
         return Check(name="redis replicas", status="ok", message="none")
     told = str(facts.get("config:min-replicas-to-write", ""))
-    mend = (
+    fix = (
         "a primary that is cut off would go on taking writes that its failover drops: set `min-replicas-to-write 1` and "
         "`min-replicas-max-lag 10`"
     )
     if not told.isdigit():
-        return Check(name="redis replicas", status="warn", message=f"{count}, min-replicas-to-write unknown", mend=mend)
+        return Check(name="redis replicas", status="warn", message=f"{count}, min-replicas-to-write unknown", fix=fix)
     if int(told) == 0:
-        return Check(name="redis replicas", status="fail", message=f"{count}, min-replicas-to-write 0", mend=mend)
+        return Check(name="redis replicas", status="fail", message=f"{count}, min-replicas-to-write 0", fix=fix)
     lag = str(facts.get("config:min-replicas-max-lag", ""))
     found = f"{count}, min-replicas-to-write {told}, min-replicas-max-lag {lag or 'unknown'}"
     if not lag.isdigit():
-        return Check(name="redis replicas", status="warn", message=found, mend=mend)
+        return Check(name="redis replicas", status="warn", message=found, fix=fix)
     # 0 switches the limit off altogether.
-    return _check("redis replicas", 0 < int(lag) < MAX_LAG_S, found, mend)
+    return _check("redis replicas", 0 < int(lag) < MAX_LAG_S, found, fix)
 
 
 def clock_check(offset_ms: int) -> Check:
     """offset_ms: Redis' clock minus this machine's."""
-    mend = "let NTP keep both machines' clocks; runs are on time by Redis' clock, logs are by this machine's"
-    return _check("clock offset", abs(offset_ms) <= CLOCK_OFFSET_MS, f"{offset_ms} ms", mend, bad="warn")
+    fix = "let NTP keep both machines' clocks; runs are on time by Redis' clock, logs are by this machine's"
+    return _check("clock offset", abs(offset_ms) <= CLOCK_OFFSET_MS, f"{offset_ms} ms", fix, bad="warn")
 
 
 def schema_check(found: int, *, known: int) -> Check:
     """Whether the database has the schema that this release works with."""
-    mend = "run `rsched migrate`" if found < known else "the database is of a newer release: upgrade rsched"
-    return _check("postgres schema", found == known, f"version {found}, this release has {known}", mend)
+    fix = "run `rsched migrate`" if found < known else "the database is of a newer release: upgrade rsched"
+    return _check("postgres schema", found == known, f"version {found}, this release has {known}", fix)
 
 
 def durability_checks(facts: Mapping[str, str]) -> list[Check]:
@@ -142,13 +142,13 @@ def durability_checks(facts: Mapping[str, str]) -> list[Check]:
 
 
 def away(name: str, detail: str, *, variable: str, refuses: bool = False) -> Check:
-    """A server that does not answer, or that answers and refuses: its message says the mend then."""
-    mend = "mend what it says above" if refuses else f"start it, or correct {variable}"
-    return Check(name=name, status="fail", message=detail, mend=mend)
+    """A server that does not answer, or that answers and refuses: its message says the fix then."""
+    fix = "fix what it says above" if refuses else f"start it, or correct {variable}"
+    return Check(name=name, status="fail", message=detail, fix=fix)
 
 
 def refuse_broken(checks: Sequence[Check]) -> None:
-    """Misconfigured with every promise that cannot be kept on these servers, and its mend."""
-    broken = [f"{c.name} ({c.message}): {c.mend}" for c in checks if c.status == "fail"]
+    """Misconfigured with every promise that cannot be kept on these servers, and its fix."""
+    broken = [f"{c.name} ({c.message}): {c.fix}" for c in checks if c.status == "fail"]
     if broken:
         raise Misconfigured("refusing to start: " + "; ".join(broken))

@@ -144,7 +144,7 @@ def backfill(
     if as_json:
         print_json(found)
         return
-    verb = "would be owed" if found.dry_run else "are owed"
+    verb = "would be pending" if found.dry_run else "are pending"
     span = f", {found.first} to {found.last}, {found.pace_per_s} a second" if found.occurrences else ""
     typer.echo(f"{found.occurrences} runs of {found.job_id} {verb}{span}; {found.already} were there already")
 

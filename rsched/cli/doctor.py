@@ -29,7 +29,7 @@ def doctor(config: ConfigFile = None, data_dir: DataDir = None, as_json: Json = 
     shared = load(Settings, env=env, toml=toml)
     found = _settings(env, toml)
     checks = [
-        Check(name="settings", status="warn", message=f"{name} sets nothing", mend="correct the name or unset it")
+        Check(name="settings", status="warn", message=f"{name} sets nothing", fix="correct the name or unset it")
         for name in unknown_variables(env)
     ]
     checks += asyncio.run(ask_both(shared, clock=SystemClock()))
@@ -43,30 +43,30 @@ def doctor(config: ConfigFile = None, data_dir: DataDir = None, as_json: Json = 
 
 
 def _settings(env: Mapping[str, str], toml: dict[str, Any]) -> dict[str, list[Effective]]:
-    """The shared knobs under "all", then what each kind of process has beside them."""
+    """The shared settings under "all", then what each kind of process has beside them."""
     from rsched.core.settings import KINDS, Settings, effective, load
 
     shared = load(Settings, env=env, toml=toml)
     found = {"all": effective(shared, env=env, toml=toml)}
     common = {e.name: e.value for e in found["all"]}
     for kind, cls in KINDS.items():
-        knobs = effective(load(cls, env=env, toml=toml), env=env, toml=toml)
-        found[kind] = [e for e in knobs if common.get(e.name) != e.value]
+        settings = effective(load(cls, env=env, toml=toml), env=env, toml=toml)
+        found[kind] = [e for e in settings if common.get(e.name) != e.value]
     return found
 
 
 def _as_json(found: dict[str, list[Effective]]) -> dict[str, Any]:
     return {
-        kind: {e.name: {"value": e.value, "source": e.source, "reason": e.reason} for e in knobs}
-        for kind, knobs in found.items()
+        kind: {e.name: {"value": e.value, "source": e.source, "reason": e.reason} for e in settings}
+        for kind, settings in found.items()
     }
 
 
 def _print(found: dict[str, list[Effective]], checks: list[Check]) -> None:
-    rows = [(kind, e.name, e.value or "-", e.source) for kind, knobs in found.items() for e in knobs]
+    rows = [(kind, e.name, e.value or "-", e.source) for kind, settings in found.items() for e in settings]
     print_table(("PROCESS", "SETTING", "VALUE", "FROM"), rows)
     print()
     print_table(("CHECK", "STATUS", "FOUND"), [(c.name, c.status, c.message) for c in checks])
     for check in checks:
-        if check.mend:
-            print(f"{check.status}: {check.name}: {check.mend}", file=sys.stderr)
+        if check.fix:
+            print(f"{check.status}: {check.name}: {check.fix}", file=sys.stderr)

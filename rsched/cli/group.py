@@ -32,7 +32,7 @@ class Commands(TyperGroup):
 
 
 def report(error: RschedError) -> None:
-    """What went wrong, and the mend, one line each field."""
+    """What went wrong, and the fix, one line each field."""
     lines = [f"{e.field}: {e.message}" if e.field else e.message for e in error.errors]
     for line in lines[:_MOST] or [str(error) or error.code]:
         print(f"error: {line}", file=sys.stderr)

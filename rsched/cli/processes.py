@@ -73,7 +73,7 @@ def worker(
 
 
 def recorder(metrics_port: MetricsPort = None, config: ConfigFile = None) -> None:
-    """Move what happens in Redis to Postgres, and rebuild Redis from it."""
+    """Move what happens in Redis to Postgres, and background_restore Redis from it."""
     _serve("recorder", config, {"metrics_port": metrics_port})
 
 
@@ -191,7 +191,7 @@ async def _servers_ready(kind: str, settings: Settings, stop: anyio.Event, *, cl
         refuse_broken(checks)
         for check in checks:
             if check.status == "warn":
-                log.warning("%s: %s: %s", check.name, check.message, check.mend)
+                log.warning("%s: %s: %s", check.name, check.message, check.fix)
         return True
     return False
 

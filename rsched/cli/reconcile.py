@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from rsched.core.settings import RecorderSettings
     from rsched.store.reconcile import ReconcileProgress
-    from rsched.store.recovery import Repair
+    from rsched.store.recovery import RestoreProgress
 
 _REFRESH_MS = 1000
 
 
 def reconcile(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Find only, mend nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Find only, repair nothing.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Follow a restoration and the recorder's own passes instead, until Ctrl-C.")
     ] = False,
@@ -29,9 +29,9 @@ def reconcile(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Find and mend what is inconsistent in Redis and between Redis and the ledger, while everything goes on.
+    """Find and repair what is inconsistent in Redis and between Redis and the ledger, while everything goes on.
 
-    Prints how many of each kind there were. Exit code 0: nothing was found; 1: something was (and is mended, without
+    Prints how many of each kind there were. Exit code 0: nothing was found; 1: something was (and is repaired, without
     --dry-run); 2: something could not be judged, because no recorder keeps up or a restoration is at work.
     """
     import anyio
@@ -47,12 +47,12 @@ def reconcile(
     found, unsure, waiting = anyio.run(_passes, settings, not dry_run)
     if as_json:
         print_json(
-            {"found": dict(sorted(found.items())), "mended": not dry_run, "unsure": unsure, "restoring": waiting}
+            {"found": dict(sorted(found.items())), "repaired": not dry_run, "unsure": unsure, "restoring": waiting}
         )
     elif found:
         print_table(("KIND", "FOUND" if dry_run else "MENDED"), [(k, str(n)) for k, n in sorted(found.items())])
     elif not (waiting or unsure):
-        typer.echo("nothing to mend")
+        typer.echo("nothing to repair")
     for shard in waiting:
         typer.echo(f"shard {shard} is being restored: follow it with `rsched reconcile --watch`, then repeat", err=True)
     if unsure:
@@ -72,7 +72,7 @@ async def _passes(settings: RecorderSettings, write: bool) -> tuple[Counter[str]
     from collections import Counter
 
     from rsched.ledger import Ledger
-    from rsched.recorder.reconcile import Reconciler
+    from rsched.recorder.reconcile.reconciler import Reconciler
     from rsched.runtime.clock import SystemClock
     from rsched.store.store import Store, shard_tags
 
@@ -105,7 +105,7 @@ async def _watch(settings: RecorderSettings, once: bool, as_json: bool) -> None:
     try:
         while True:
             for tag, store in stores.items():
-                repair, progress, now = await store.repair(), await store.reconciled(), await store.time()
+                repair, progress, now = await store.restore_progress(), await store.reconciled(), await store.time()
                 if as_json:
                     print_json({"shard": tag, "now": now, "repair": _plain(repair), "reconcile": _plain(progress)})
                 else:
@@ -118,11 +118,11 @@ async def _watch(settings: RecorderSettings, once: bool, as_json: bool) -> None:
             await store.aclose()
 
 
-def _plain(value: Repair | ReconcileProgress | None) -> dict[str, Any] | None:
+def _plain(value: RestoreProgress | ReconcileProgress | None) -> dict[str, Any] | None:
     return None if value is None else value._asdict()
 
 
-def _restoration(repair: Repair | None, *, now: int) -> str:
+def _restoration(repair: RestoreProgress | None, *, now: int) -> str:
     if repair is None:
         return "never restored"
     took = f"{max(0, now - repair.started_at) / 1000:.1f} s"

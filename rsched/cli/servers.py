@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 
 from rsched.cli.checks import Check, away, clock_check, durability_checks, redis_checks, schema_check
-from rsched.core.errors import Misconfigured, NeedsMending, Unavailable
+from rsched.core.errors import Misconfigured, NeedsFixing, Unavailable
 from rsched.core.settings import Settings, mask
 from rsched.ledger.facts import durability_facts
 from rsched.ledger.migrate import database_version, schema_version
@@ -62,4 +62,4 @@ async def ask_both(settings: Settings, *, clock: Clock) -> list[Check]:
 
 
 def _away(name: str, address: str, error: Unavailable, *, variable: str) -> Check:
-    return away(name, f"{address}: {error}", variable=variable, refuses=isinstance(error, NeedsMending))
+    return away(name, f"{address}: {error}", variable=variable, refuses=isinstance(error, NeedsFixing))

@@ -10,7 +10,7 @@ import msgspec
 
 from rsched.cli.output import clean, print_fields, print_table
 from rsched.core.errors import RschedError
-from rsched.core.model import HttpTarget, JobView, PauseView, RetryPolicy, RunView, ScheduleSpec, Target
+from rsched.core.jobs.model import HttpTarget, JobView, PauseView, RetryPolicy, RunView, ScheduleSpec, Target
 
 if TYPE_CHECKING:
     from rsched.client import Page
@@ -44,7 +44,7 @@ def _bounds(spec: ScheduleSpec) -> str:
 
 def _in_words(job: JobView) -> str:
     """The schedule as a sentence; nothing where this release cannot read it."""
-    from rsched.core.words import describe
+    from rsched.core.schedule.words import describe
 
     try:
         return describe(job)

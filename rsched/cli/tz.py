@@ -33,7 +33,7 @@ def refresh(
     import anyio
 
     from rsched.cli.options import environment, quiet, read_toml
-    from rsched.core import zones
+    from rsched.core.schedule import zones
     from rsched.core.settings import SchedulerSettings, load
     from rsched.runtime.clock import SystemClock
     from rsched.runtime.log import get_logger

@@ -44,7 +44,7 @@ def next_occurrences(
     """Show in words and by instants when a schedule fires."""
     from rsched.core.errors import invalid
     from rsched.core.instants import parse_instant
-    from rsched.core.preview import preview_of
+    from rsched.core.schedule.preview import preview_of
     from rsched.runtime.clock import SystemClock
 
     try:
@@ -72,8 +72,8 @@ def _draft(given: dict[str, Any], whole: str | None, *, team: str, name: str | N
     import msgspec
 
     from rsched.core.errors import invalid
-    from rsched.core.schedule import Draft, calendar_names
-    from rsched.core.validate import decode
+    from rsched.core.jobs.validate import decode
+    from rsched.core.schedule.schedule import Draft, calendar_names
 
     if whole is None and not given:
         raise invalid("EXPR", "is missing; give a cron expression in quotes, --every, or --schedule")
@@ -93,7 +93,7 @@ def _spec_type() -> Any:
     """As a job has them, so that errors name the fields as the API's do."""
     import msgspec
 
-    from rsched.core.model import ScheduleSpec
+    from rsched.core.jobs.model import ScheduleSpec
 
     return msgspec.defstruct(
         "Schedules", [("schedule", ScheduleSpec | None, None), ("schedules", list[ScheduleSpec], [])]

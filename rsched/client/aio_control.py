@@ -11,7 +11,7 @@ import msgspec
 from rsched.client.bodies import Instant, Length
 from rsched.client.control import BulkVerb, Control
 from rsched.client.views import BackfillView, BulkAnswer, CalendarView, Page, SkipView
-from rsched.core.model import Ack, JobView, MisfirePolicy, Overlap, RunView
+from rsched.core.jobs.model import Ack, JobView, MisfirePolicy, Overlap, RunView
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from rsched.core.errors import invalid
-from rsched.core.model import (
+from rsched.core.jobs.model import (
     DstPolicy,
     FunctionTarget,
     HttpTarget,

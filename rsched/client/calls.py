@@ -11,7 +11,7 @@ import msgspec
 
 from rsched.client.transport import Answer, Transport
 from rsched.core.errors import RschedError
-from rsched.core.model import Ack
+from rsched.core.jobs.model import Ack
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import msgspec
 from rsched.client.bodies import Instant, Length, plain
 from rsched.client.calls import Calls, decode, job_path
 from rsched.client.views import BackfillView, BulkAnswer, CalendarView, Page, SkipView
-from rsched.core.model import Ack, JobView, MisfirePolicy, Overlap, RunView
+from rsched.core.jobs.model import Ack, JobView, MisfirePolicy, Overlap, RunView
 
 BulkVerb = Literal["pause", "resume", "delete"]
 

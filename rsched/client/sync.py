@@ -15,7 +15,7 @@ from rsched.client.control import Control
 from rsched.client.transport import Transport
 from rsched.client.views import Created, ForecastView, Page, Preview
 from rsched.core.errors import RschedError
-from rsched.core.model import Ack, JobSpec, JobView, RunView, ScheduleSpec
+from rsched.core.jobs.model import Ack, JobSpec, JobView, RunView, ScheduleSpec
 from rsched.runtime.clock import Clock, SystemClock
 
 _PAGE = 100

@@ -131,7 +131,7 @@ class Transport:
                 if kept and isinstance(error, ConnectionError | http.client.RemoteDisconnected):
                     continue
                 raise
-            self._give_back(connection, closing=response.will_close)
+            self._requeue(connection, closing=response.will_close)
             return answer
 
     def _take(self) -> tuple[http.client.HTTPConnection, bool]:
@@ -145,7 +145,7 @@ class Transport:
             return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=context), False
         return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s), False
 
-    def _give_back(self, connection: http.client.HTTPConnection, *, closing: bool) -> None:
+    def _requeue(self, connection: http.client.HTTPConnection, *, closing: bool) -> None:
         with self._lock:
             if not closing and not self._closed and len(self._idle) < _KEPT:
                 self._idle.append(connection)

@@ -15,7 +15,7 @@ from rsched.core.answers import (
     Preview,
     SkipView,
 )
-from rsched.core.model import JobView
+from rsched.core.jobs.model import JobView
 
 __all__ = [
     "BackfillView",

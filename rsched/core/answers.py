@@ -84,8 +84,8 @@ class CalendarView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class BackfillView(msgspec.Struct, frozen=True, kw_only=True):
-    """occurrences: that are owed now (or would be: dry_run), in so many ranges, the first and the last of them. already: that
-    have a run or are owed one, and were left out. pace_per_s: how many of them start a second.
+    """occurrences: that are pending now (or would be: dry_run), in so many ranges, the first and the last of them. already: that
+    have a run or are pending one, and were left out. pace_per_s: how many of them start a second.
     """
 
     job_id: str

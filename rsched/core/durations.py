@@ -19,7 +19,7 @@ _SCALES = (604_800_000, 86_400_000, 3_600_000, 60_000, 1000, 1)
 # typed: True and 1 are one key otherwise, and only one of them is a duration.
 @lru_cache(maxsize=4096, typed=True)
 def parse_duration(value: str | int | float) -> int:
-    """Milliseconds (0 or more). ValueError with the mend where value is no duration, negative, or over a century."""
+    """Milliseconds (0 or more). ValueError with the fix where value is no duration, negative, or over a century."""
     if isinstance(value, bool):
         raise ValueError('write a duration such as "90s", "5m", "1h30m", "PT5M", or a number of seconds')
     if isinstance(value, int | float):

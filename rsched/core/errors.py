@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class FieldError(NamedTuple):
-    """field: dotted path in the request (`schedule.cron`), or "" for the whole; message: what was found, and the mend."""
+    """field: dotted path in the request (`schedule.cron`), or "" for the whole; message: what was found, and the fix."""
 
     field: str
     message: str
@@ -74,8 +74,8 @@ class ShardClosed(Unavailable):
     code = "shard_closed"
 
 
-class NeedsMending(Unavailable):
-    """A server is there and refuses until people have mended something; the text says what."""
+class NeedsFixing(Unavailable):
+    """A server is there and refuses until people have fixed something; the text says what."""
 
 
 class DurabilityUnknown(Unavailable):
@@ -89,6 +89,6 @@ class DurabilityUnknown(Unavailable):
 
 
 class Misconfigured(RschedError):
-    """A setting, or a server's setting, breaks a promise; the text says the mend."""
+    """A setting, or a server's setting, breaks a promise; the text says the fix."""
 
     code = "misconfigured"

@@ -17,7 +17,7 @@ _RFC3339 = re.compile(
 
 
 def parse_instant(text: str) -> int:
-    """Milliseconds since 1970, what is finer dropped. ValueError with the mend where text is no RFC 3339 instant."""
+    """Milliseconds since 1970, what is finer dropped. ValueError with the fix where text is no RFC 3339 instant."""
     m = _RFC3339.fullmatch(text) if len(text) <= 40 else None
     if m is None:
         raise ValueError(f"{text[:40]!r} is no RFC 3339 instant; write it like '2026-10-25T20:30:00Z'")

@@ -1,6 +1,6 @@
-"""Every knob, once: one frozen struct for each kind of process, units in the names, the reason beside each default.
+"""Every setting, once: one frozen struct for each kind of process, units in the names, the reason beside each default.
 
-A value comes from a command's option, else `RSCHED_<KIND>_<KNOB>`, else `RSCHED_<KNOB>` (knobs that all kinds share), else
+A value comes from a command's option, else `RSCHED_<KIND>_<KNOB>`, else `RSCHED_<KNOB>` (settings that all kinds share), else
 the TOML file's `[kind]` table, else its top level, else the default. Nothing is read at import.
 """
 
@@ -191,7 +191,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class Effective(NamedTuple):
-    """One knob as it is in force. value is text with passwords masked; source: option, a variable, the file, or default."""
+    """One setting as it is in force. value is text with passwords masked; source: option, a variable, the file, or default."""
 
     name: str
     value: str
@@ -204,12 +204,12 @@ def kind_of(cls: type[Settings]) -> str | None:
     return next((kind for kind, found in KINDS.items() if found is cls), None)
 
 
-def variable(cls: type[Settings], knob: str) -> str:
-    """The environment variable that people set for a knob."""
+def variable(cls: type[Settings], setting: str) -> str:
+    """The environment variable that people set for a setting."""
     kind = kind_of(cls)
-    if kind is None or knob in Settings.__struct_fields__:
-        return ENV_PREFIX + knob.upper()
-    return f"{ENV_PREFIX}{kind.upper()}_{knob.upper()}"
+    if kind is None or setting in Settings.__struct_fields__:
+        return ENV_PREFIX + setting.upper()
+    return f"{ENV_PREFIX}{kind.upper()}_{setting.upper()}"
 
 
 def load(
@@ -236,7 +236,7 @@ def effective(
     toml: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> list[Effective]:
-    """Every knob as it is in force and, given what load() was given, where it comes from."""
+    """Every setting as it is in force and, given what load() was given, where it comes from."""
     cls = type(settings)
     found = []
     for field in msgspec.structs.fields(cls):
@@ -251,8 +251,8 @@ def unknown_variables(env: Mapping[str, str]) -> list[str]:
     """RSCHED_ variables that set nothing: each is likely a slip of the pen. With the likeliest one meant."""
     known = set(OTHER_VARIABLES)
     for kind, cls in KINDS.items():
-        for knob in cls.__struct_fields__:
-            known |= {variable(cls, knob), f"{ENV_PREFIX}{kind.upper()}_{knob.upper()}"}
+        for setting in cls.__struct_fields__:
+            known |= {variable(cls, setting), f"{ENV_PREFIX}{kind.upper()}_{setting.upper()}"}
     return [f"{name}{_meant(name, known)}" for name in sorted(env) if name.startswith(ENV_PREFIX) and name not in known]
 
 
@@ -273,21 +273,21 @@ def mask(url: str) -> str:
 
 
 def _find(
-    cls: type[Settings], knob: str, *, env: Mapping[str, str], toml: Mapping[str, Any], options: Mapping[str, Any]
+    cls: type[Settings], setting: str, *, env: Mapping[str, str], toml: Mapping[str, Any], options: Mapping[str, Any]
 ) -> tuple[str, Any]:
-    """(where a knob's value comes from, that value). An empty variable counts as none."""
+    """(where a setting's value comes from, that value). An empty variable counts as none."""
     kind = kind_of(cls)
-    if options.get(knob) is not None:
-        return f"option --{knob.replace('_', '-')}", options[knob]
-    names = [f"{ENV_PREFIX}{kind.upper()}_{knob.upper()}"] if kind else []
-    for name in [*names, variable(cls, knob)]:
+    if options.get(setting) is not None:
+        return f"option --{setting.replace('_', '-')}", options[setting]
+    names = [f"{ENV_PREFIX}{kind.upper()}_{setting.upper()}"] if kind else []
+    for name in [*names, variable(cls, setting)]:
         if env.get(name, "") != "":
             return name, env[name]
     table = toml.get(kind, {}) if kind else {}
-    if knob in table:
-        return f"[{kind}] {knob}", table[knob]
-    if knob in Settings.__struct_fields__ and knob in toml:
-        return knob, toml[knob]
+    if setting in table:
+        return f"[{kind}] {setting}", table[setting]
+    if setting in Settings.__struct_fields__ and setting in toml:
+        return setting, toml[setting]
     return "default", None
 
 
@@ -303,10 +303,10 @@ def _convert(raw: Any, type_: Any, source: str) -> Any:
     except msgspec.ValidationError as error:
         found = str(error).replace("`", "").partition(" - at")[0].partition(", got")[0]
         told = "" if found.startswith("Invalid") else f"{found[0].lower()}{found[1:]}, "
-        raise Misconfigured(f"{source}: {told}not {raw!r}; {_mend(type_)}") from None
+        raise Misconfigured(f"{source}: {told}not {raw!r}; {_fix(type_)}") from None
 
 
-def _mend(type_: Any) -> str:
+def _fix(type_: Any) -> str:
     text = str(type_)
     if "Literal" in text:
         return "write one of " + ", ".join(re.findall(r"'([A-Za-z]+)'", text.partition("Meta")[0]))
@@ -320,8 +320,8 @@ def _reason(type_: Any) -> str:
     return next((m.description for m in reversed(metas) if m.description), "")
 
 
-def _show(knob: str, value: Any) -> str:
-    if knob.endswith("_url"):
+def _show(setting: str, value: Any) -> str:
+    if setting.endswith("_url"):
         return mask(value)
     if isinstance(value, tuple):
         return ",".join(value)
@@ -334,11 +334,11 @@ def _refuse_unknown(toml: Mapping[str, Any]) -> None:
     for key, value in toml.items():
         if key in KINDS:
             if not isinstance(value, Mapping):
-                raise Misconfigured(f"{key} is a table in the settings file; write [{key}] and its knobs below")
-            for knob in value:
-                if knob not in KINDS[key].__struct_fields__:
+                raise Misconfigured(f"{key} is a table in the settings file; write [{key}] and its settings below")
+            for setting in value:
+                if setting not in KINDS[key].__struct_fields__:
                     raise Misconfigured(
-                        f"[{key}] {knob}: unknown setting{_meant(knob, KINDS[key].__struct_fields__)}; correct it or take it out"
+                        f"[{key}] {setting}: unknown setting{_meant(setting, KINDS[key].__struct_fields__)}; correct it or take it out"
                     )
         elif key not in Settings.__struct_fields__:
             owners = [k for k, cls in KINDS.items() if key in cls.__struct_fields__]
@@ -354,7 +354,7 @@ def _meant(name: str, known: Any) -> str:
 
 
 def _relations(s: Settings) -> list[str]:
-    """What each knob alone cannot say."""
+    """What each setting alone cannot say."""
     found = []
     if urlsplit(s.redis_url).scheme not in ("redis", "rediss", "unix"):
         found.append(

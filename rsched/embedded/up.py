@@ -46,14 +46,14 @@ async def run_up(
     out: TextIO | None = None,
     table: Callable[[UpOptions], Sequence[Entry]] = process_table,
 ) -> None:
-    """Runs until stop is set or exit_after is over. Call from the main thread. Misconfigured with the mend; Unavailable."""
+    """Runs until stop is set or exit_after is over. Call from the main thread. Misconfigured with the fix; Unavailable."""
     console = Console(file=out or sys.stdout, highlight=False, soft_wrap=True)
     if options.app is not None:
         # Here rather than in workers alone, which would be started again and again.
         load_app(options.app)
     folder = _folder(options)
     with ExitStack() as stack:
-        lock = await _hold(folder, stack, clock=clock)
+        lock = await _lock_folder(folder, stack, clock=clock)
         if options.port and port_taken(_HOST, options.port):
             raise Misconfigured(
                 f"port {options.port} of {_HOST} is taken; stop what listens there, or choose another with --port"
@@ -157,19 +157,19 @@ def _folder(options: UpOptions) -> Path:
     return folder
 
 
-async def _hold(folder: Path, stack: ExitStack, *, clock: Clock) -> int:
+async def _lock_folder(folder: Path, stack: ExitStack, *, clock: Clock) -> int:
     """The folder's lock, once the servers of one that was killed have ended. Misconfigured where one is running."""
     until = clock.boot_ms() + _LEFTOVERS_MS
     while True:
         try:
             return stack.enter_context(folder_lock(folder))
         except Misconfigured as error:
-            if _holder_lives(folder) or clock.boot_ms() > until:
+            if _owner_lives(folder) or clock.boot_ms() > until:
                 raise Misconfigured(f"{error}{_its_api(folder)}") from None
         await clock.sleep(50)
 
 
-def _holder_lives(folder: Path) -> bool:
+def _owner_lives(folder: Path) -> bool:
     try:
         return alive(int((folder / "lock").read_text()))
     except (OSError, ValueError):

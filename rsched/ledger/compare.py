@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rsched.core.ids import JobId, RunId
-from rsched.core.packed import JobHead, RunRecord, unpack_head
+from rsched.core.jobs.packed import JobHead, RunRecord, unpack_head
 from rsched.core.states import JobState
 from rsched.ledger.base import Base
-from rsched.ledger.rebuild import LedgerJob
+from rsched.ledger.restore_pages import LedgerJob
 from rsched.ledger.staging import DAY_MS, claimed_on
 from rsched.ledger.stored import RUN_COLUMNS, run_of
 
@@ -64,7 +64,7 @@ class CompareVerbs(Base):
         day = claimed_on(max(since - DAY_MS, 0))
         rows = await self._by_index(
             f"SELECT DISTINCT ON (run_id) {RUN_COLUMNS} FROM runs WHERE claimed_on >= %s AND run_id = ANY(%s)"
-            " ORDER BY run_id, fence DESC, rev DESC",
+            " ORDER BY run_id, fence DESC, revision DESC",
             (day, list(run_ids)),
         )
         return {run.run_id: run.record for run in map(run_of, rows)}

@@ -10,7 +10,7 @@ import psycopg_pool
 from psycopg import errors as e
 from psycopg.errors import ProgramLimitExceeded
 
-from rsched.core.errors import NeedsMending, Unavailable
+from rsched.core.errors import NeedsFixing, Unavailable
 
 # What makes a statement fail for its data alone, so that other data would pass.
 REFUSED = (
@@ -40,33 +40,33 @@ _NO_DATABASE = ("does not exist", "is not currently accepting connections")
 def translated() -> Iterator[None]:
     """Unavailable for whatever passes: a server that is away, restarts, takes no writes, or had to end a transaction.
 
-    NeedsMending, which is one, for what passes only once people have mended it. Errors of our statements are raised as they are.
+    NeedsFixing, which is one, for what passes only once people have fixed it. Errors of our statements are raised as they are.
     """
     try:
         yield
     except ProgramLimitExceeded:
         raise
     except (e.InsufficientPrivilege, e.InvalidCatalogName, *_OTHER_SCHEMA, *_OTHER_SERVER) as error:
-        raise _to_mend(error) from error
+        raise _needs_fixing(error) from error
     except _PASSES as error:
         raise _passing(error) from error
 
 
-def _to_mend(error: psycopg.Error) -> NeedsMending:
+def _needs_fixing(error: psycopg.Error) -> NeedsFixing:
     # Without the lines that quote the statement.
     text = str(error).strip().partition("\n")[0]
     if isinstance(error, e.InsufficientPrivilege):
-        return NeedsMending(
+        return NeedsFixing(
             f"Postgres does not permit it: {text}; let the role that RSCHED_DATABASE_URL names own the database and all"
             " that is in it, or grant it all rights on them"
         )
     if isinstance(error, e.InvalidCatalogName):
         return _no_database(text)
     if isinstance(error, _OTHER_SERVER):
-        return NeedsMending(
+        return NeedsFixing(
             f"Postgres can't do it: {text}; after a change of its tables start this process again, else upgrade the server"
         )
-    return NeedsMending(
+    return NeedsFixing(
         f"the database is not as this release needs it: {text}; run `rsched migrate`, and if that finds nothing to do, restore"
         " what was changed by hand"
     )
@@ -79,14 +79,14 @@ def _passing(error: Exception) -> Unavailable:
     if state == "25006":
         return Unavailable(f"Postgres is read-only: {text}")
     if state.startswith("28") or any(words in text for words in _NOT_LET_IN) or _no_role(text):
-        return NeedsMending(
-            f"Postgres does not let this process in: {text}; mend the role, its password or pg_hba.conf, or correct"
+        return NeedsFixing(
+            f"Postgres does not let this process in: {text}; fix the role, its password or pg_hba.conf, or correct"
             " RSCHED_DATABASE_URL and start this process again"
         )
     if 'FATAL:  database "' in text and any(words in text for words in _NO_DATABASE):
         return _no_database(text)
     if "permission denied for database" in text:
-        return NeedsMending(f"Postgres does not permit it: {text}; grant CONNECT on the database to the role")
+        return NeedsFixing(f"Postgres does not permit it: {text}; grant CONNECT on the database to the role")
     return Unavailable(f"Postgres is away: {text}")
 
 
@@ -94,7 +94,7 @@ def _no_role(text: str) -> bool:
     return 'FATAL:  role "' in text and "does not exist" in text
 
 
-def _no_database(text: str) -> NeedsMending:
-    return NeedsMending(
+def _no_database(text: str) -> NeedsFixing:
+    return NeedsFixing(
         f"the database is not there: {text}; restore it, or create it and run `rsched migrate`, or correct RSCHED_DATABASE_URL"
     )

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from rsched.ledger.compare import CompareVerbs
 from rsched.ledger.reader import Reader
-from rsched.ledger.rebuild import RebuildVerbs
-from rsched.ledger.repair import RepairVerbs
+from rsched.ledger.repair import RecoveryReads
+from rsched.ledger.restore_pages import RestorePages
 from rsched.ledger.retention import RetentionVerbs
-from rsched.ledger.stragglers import StragglerVerbs
 from rsched.ledger.triggers import TriggerVerbs
+from rsched.ledger.unfinished_index import UnfinishedRunIndex
 from rsched.ledger.writer import Writer
 from rsched.runtime.clock import Clock
 
 
-class Ledger(Writer, Reader, RepairVerbs, StragglerVerbs, RetentionVerbs, RebuildVerbs, CompareVerbs, TriggerVerbs):
+class Ledger(
+    Writer, Reader, RecoveryReads, UnfinishedRunIndex, RetentionVerbs, RestorePages, CompareVerbs, TriggerVerbs
+):
     """An async context manager. Every method raises Unavailable while Postgres is away."""
 
     def __init__(self, url: str, *, pool_max: int = 10, clock: Clock) -> None:

@@ -15,7 +15,7 @@ from rsched.ledger.positions import RECORDER_LOCK, lock_key
 from rsched.ledger.stored import (
     JOB_COLUMNS,
     RUN_COLUMNS,
-    StoredExclusions,
+    StoredCalendar,
     StoredJob,
     StoredRun,
     StoredSkip,
@@ -35,7 +35,7 @@ _SKIPPED = (
     "SELECT first_at, last_at, total, reason, at FROM skips WHERE job_id = %s UNION ALL"
     " SELECT at, at, 1, coalesce(nullif(error, ''), 'skipped'), coalesce(ended_at, due_at)"
     f" FROM (SELECT {_NEWEST} *, {_AT} AS at FROM runs WHERE run_id >= %s AND run_id < %s AND run_id !~ ':m-'"
-    " ORDER BY at, run_id, fence DESC, rev DESC) r WHERE state = 'SKIPPED'"
+    " ORDER BY at, run_id, fence DESC, revision DESC) r WHERE state = 'SKIPPED'"
 )
 _SKIP_KEY = "(last_at || ' ' || at || ' ' || reason) COLLATE \"C\""
 _ALIKE_MS = 1_000_000_000_000  # from here on instants have 13 digits, so that run ids sort as they do
@@ -109,7 +109,7 @@ class Reader(Base):
     async def run(self, run_id: str) -> StoredRun | None:
         """With its attempts."""
         row = await self._one(
-            f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = %s ORDER BY fence DESC, rev DESC LIMIT 1", (run_id,)
+            f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = %s ORDER BY fence DESC, revision DESC LIMIT 1", (run_id,)
         )
         if row is None:
             return None
@@ -134,7 +134,7 @@ class Reader(Base):
         # Run ids begin with their job's: the primary keys of the days serve this range.
         rows = await self._all(
             f"SELECT {RUN_COLUMNS}, at FROM (SELECT {_NEWEST} {RUN_COLUMNS}, {_AT} AS at FROM runs"
-            " WHERE run_id >= %s AND run_id < %s ORDER BY at DESC, run_id DESC, fence DESC, rev DESC) r"
+            " WHERE run_id >= %s AND run_id < %s ORDER BY at DESC, run_id DESC, fence DESC, revision DESC) r"
             f" {where} ORDER BY at DESC, run_id DESC LIMIT %s",
             (job_id + ":", job_id + ";", *params, *after, limit + 1),
         )
@@ -146,7 +146,7 @@ class Reader(Base):
         """Runs that are DEAD, the last to die first, without their attempts."""
         where, params = "", []
         if team is not None:
-            where += " AND split_part(r.lane, ':', 2) = %s"
+            where += " AND split_part(r.queue_key, ':', 2) = %s"
             params.append(team)
         after: Sequence[Any] = ()
         if cursor is not None:
@@ -196,24 +196,25 @@ class Reader(Base):
         row = await self._one("SELECT payload FROM payloads WHERE run_id = %s", (run_id,))
         return bytes(row[0]) if row else None
 
-    async def occurrences_run(self, job_id: JobId, *, since: int, until: int, sv: int) -> set[int]:
+    async def occurrences_run(self, job_id: JobId, *, since: int, until: int, schedule_version: int) -> set[int]:
         """The occurrences in since <= t < until (ms) that have a run; one that was skipped under an earlier schedule version
-        than sv has none.
+        than schedule_version has none.
         """
         rows = await self._all(
-            f"SELECT at FROM (SELECT {_AT} AS at, state, sv FROM runs WHERE run_id >= %s AND run_id < %s"
-            " AND run_id !~ ':m-') r WHERE at >= %s AND at < %s AND NOT (state = 'SKIPPED' AND sv < %s)",
-            (*_range_of(job_id, since, until), since, until, sv),
+            f"SELECT at FROM (SELECT {_AT} AS at, state, schedule_version FROM runs WHERE run_id >= %s AND run_id < %s"
+            " AND run_id !~ ':m-') r WHERE at >= %s AND at < %s AND NOT (state = 'SKIPPED' AND schedule_version < %s)",
+            (*_range_of(job_id, since, until), since, until, schedule_version),
         )
         return {row[0] for row in rows}
 
-    async def open_catchups(self, job_id: JobId, *, sv: int) -> list[tuple[int, int]]:
+    async def open_catchups(self, job_id: JobId, *, schedule_version: int) -> list[tuple[int, int]]:
         """Ranges (ms, both ends occurrences) that are still to be paid out."""
         return await self._all(
-            "SELECT start_at, end_at FROM catchups WHERE job_id = %s AND start_at <= end_at AND sv = %s", (job_id, sv)
+            "SELECT start_at, end_at FROM catchups WHERE job_id = %s AND start_at <= end_at AND schedule_version = %s",
+            (job_id, schedule_version),
         )
 
-    async def exclusions(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], StoredExclusions]:
+    async def exclusions(self, names: Iterable[tuple[str, str]]) -> dict[tuple[str, str], StoredCalendar]:
         """The calendars of these (team, name) that there are, deleted ones too."""
         wanted = sorted(set(names))
         if not wanted:
@@ -223,11 +224,11 @@ class Reader(Base):
             " WHERE (team, name) IN (SELECT * FROM unnest(%s::text[], %s::text[]))",
             ([team for team, _ in wanted], [name for _, name in wanted]),
         )
-        return {(row[0], row[1]): _exclusions_of(row) for row in rows}
+        return {(row[0], row[1]): _calendar_of(row) for row in rows}
 
-    async def exclusions_page(
+    async def calendars_page(
         self, team: str, *, cursor: str | None = None, limit: int = 100
-    ) -> tuple[list[StoredExclusions], str | None]:
+    ) -> tuple[list[StoredCalendar], str | None]:
         """A team's calendars by name."""
         after = "" if cursor is None else decode_cursor(cursor)[1]
         rows = await self._all(
@@ -235,7 +236,7 @@ class Reader(Base):
             " WHERE team = %s AND name > %s AND body <> '' ORDER BY name LIMIT %s",
             (team, after, limit + 1),
         )
-        return [_exclusions_of(r) for r in rows[:limit]], _next(rows, limit=limit, at=2, key=1)
+        return [_calendar_of(r) for r in rows[:limit]], _next(rows, limit=limit, at=2, key=1)
 
     async def jobs_that_may_name(self, team: str, name: str) -> list[StoredJob]:
         """The team's jobs, deleted and completed ones left out, whose definition has this text somewhere."""
@@ -264,10 +265,10 @@ def _range_of(job_id: JobId, since: int, until: int) -> tuple[str, str]:
     return f"{job_id}:{since}", f"{job_id}:{until}"
 
 
-def _exclusions_of(row: tuple[Any, ...]) -> StoredExclusions:
+def _calendar_of(row: tuple[Any, ...]) -> StoredCalendar:
     team, name, version, updated_at, body = row
     entries = msgspec.msgpack.decode(body, type=list[str]) if len(body) else None
-    return StoredExclusions(team, name, version, updated_at, entries)
+    return StoredCalendar(team, name, version, updated_at, entries)
 
 
 def _next(rows: list[tuple[Any, ...]], *, limit: int, at: int, key: int) -> str | None:

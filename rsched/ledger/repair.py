@@ -1,4 +1,4 @@
-"""What the recorder needs beyond recording: openings, the recorder's lock, and the pages that repair goes through."""
+"""What the recorder needs beyond recording: recoveries, the recorder's lock, and the pages that repair goes through."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rsched.core.errors import Misconfigured
 from rsched.core.ids import JobId
 from rsched.ledger.base import connect, deadline
 from rsched.ledger.failures import translated
-from rsched.ledger.open_runs import OpenRunVerbs
 from rsched.ledger.positions import RECORDER_LOCK, lock_key
+from rsched.ledger.unfinished_runs import UnfinishedRuns
 from rsched.ledger.upserts import Connection
 
-# Room for all attempts of one opening: fences of a lost tail stay below those of the next opening.
+# Room for all attempts of one recovery: fences of a lost tail stay below those of the next recovery.
 FENCE_STEP = 2**36
-# More attempts than a shard starts in a ms. As a floor it sets the fences of two openings apart by the time between them, where
+# More attempts than a shard starts in a ms. As a floor it sets the fences of two recoveries apart by the time between them, where
 # neither server remembers the first.
 FENCE_PER_MS = 2048
 # Past it scripts could not tell a fence from the next one (Lua has doubles). The wall clock takes it there in May 2109.
@@ -34,9 +34,9 @@ class RecorderLock:
             await self._connection.execute("SELECT 1")
 
 
-class RepairVerbs(OpenRunVerbs):
+class RecoveryReads(UnfinishedRuns):
     async def next_generation(self, shard: str, *, redis_fence: int, above: int = 0) -> tuple[int, int]:
-        """(generation, fence) of a new opening, committed: both above all that were ever given out.
+        """(generation, fence) of a new recovery, committed: both above all that were ever given out.
 
         above: the generation that Redis knows, which is the later one where Postgres lost its tail. Where both lost it, what was
         given out since is below this process' wall clock; a clock that was stepped back is no floor, and both grow all the same.
@@ -62,7 +62,7 @@ class RepairVerbs(OpenRunVerbs):
         return generation, fence
 
     async def generation(self, shard: str) -> int:
-        """Of the last opening, 0 for none. Unavailable."""
+        """Of the last recovery, 0 for none. Unavailable."""
         row = await self._one("SELECT generation FROM shards WHERE shard = %s", (shard,))
         return int(row[0]) if row else 0
 

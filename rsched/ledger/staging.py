@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rsched.core.ids import split_run_id
-from rsched.core.model import decode_definition
-from rsched.core.packed import (
+from rsched.core.jobs.model import decode_definition
+from rsched.core.jobs.packed import (
+    CalendarEvent,
     Event,
-    ExclusionsEvent,
     JobEvent,
     PayloadEvent,
-    PoisonEvent,
+    QuarantineEvent,
     RangeEvent,
     RunEvent,
     SkipEvent,
@@ -26,7 +26,7 @@ from rsched.core.packed import (
 from rsched.core.states import JobState, RunState
 from rsched.ledger.failures import REFUSED
 
-GIVEN_BACK = "given back"
+GIVEN_BACK = "requeued"
 DAY_MS = 86_400_000
 _EPOCH = date(1970, 1, 1)
 _ENDINGS = frozenset({RunState.RETRYING, RunState.DEAD, RunState.CANCELLED, RunState.SKIPPED})
@@ -64,7 +64,7 @@ class Refused(NamedTuple):
 
 
 class Batch:
-    """Rows by their key. Of a run the greatest (fence, rev) stays, of a job the greatest (version, state rank)."""
+    """Rows by their key. Of a run the greatest (fence, revision) stays, of a job the greatest (version, state rank)."""
 
     def __init__(self, shard: str, *, now_ms: int) -> None:
         self._shard, self._now = shard, now_ms
@@ -73,12 +73,12 @@ class Batch:
         self.jobs: dict[str, Row] = {}
         self.skips: set[SkipEvent] = set()
         self.ranges: dict[tuple[str, int, int], RangeEvent] = {}
-        self.exclusions: dict[tuple[str, str], ExclusionsEvent] = {}
+        self.exclusions: dict[tuple[str, str], CalendarEvent] = {}
         self.payloads: dict[str, bytes] = {}
         self.triggers: dict[tuple[str, str], int] = {}
         self.watermarks: dict[int, int] = {}
         self.workers: dict[str, WorkerEvent] = {}
-        self.poison: list[PoisonEvent] = []
+        self.quarantine: list[QuarantineEvent] = []
         self.refused: list[Refused] = []
 
     def add(self, events: Iterable[Event]) -> None:
@@ -90,7 +90,10 @@ class Batch:
                 if type(event) is RunEvent:
                     run, record, _, detail, _ = event
                     before = runs.get(run)
-                    if before is None or (record.fence, record.rev) >= (before.record.fence, before.record.rev):
+                    if before is None or (record.fence, record.revision) >= (
+                        before.record.fence,
+                        before.record.revision,
+                    ):
                         runs[run] = event
                     state = record.state
                     if (
@@ -120,7 +123,7 @@ class Batch:
             key = (event.job, event.made_at, event.end)
             if key not in self.ranges or self.ranges[key].start < event.start:
                 self.ranges[key] = event
-        elif isinstance(event, ExclusionsEvent):
+        elif isinstance(event, CalendarEvent):
             calendar = (event.team, event.name)
             if calendar not in self.exclusions or self.exclusions[calendar].version < event.version:
                 self.exclusions[calendar] = event
@@ -133,8 +136,8 @@ class Batch:
             self.watermarks[event.partition] = max(event.ms, self.watermarks.get(event.partition, 0))
         elif isinstance(event, WorkerEvent):
             self.workers[event.worker] = event
-        elif isinstance(event, PoisonEvent):
-            self.poison.append(event)
+        elif isinstance(event, QuarantineEvent):
+            self.quarantine.append(event)
 
     def _job(self, event: JobEvent) -> None:
         head = unpack_head(event.value)
@@ -176,7 +179,7 @@ class Batch:
             state = r.state
             error_text = recordable(detail) if detail and state in _ENDINGS and detail != GIVEN_BACK else None
             rows.append(
-                (day, run, state.value, r.rev, recordable(r.lane), r.sv, r.attempt, r.fence, recordable(r.worker),
+                (day, run, state.value, r.revision, recordable(r.queue_key), r.schedule_version, r.attempt, r.fence, recordable(r.worker),
                  r.claimed_at, r.due_at, r.started_at, recordable(r.flags), at if state.final else None, error_text)
             )  # fmt: skip
         rows.sort(key=_run_key)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rsched.core.ids import JobId, RunId, split_run_id
-from rsched.core.model import Definition, decode_definition
-from rsched.core.packed import JobHead, RunRecord, unpack_head
+from rsched.core.jobs.model import Definition, decode_definition
+from rsched.core.jobs.packed import JobHead, RunRecord, unpack_head
 from rsched.core.states import JobState, RunState
 
 
@@ -72,7 +72,7 @@ class StoredSkip(NamedTuple):
     at: int
 
 
-class StoredExclusions(NamedTuple):
+class StoredCalendar(NamedTuple):
     """A team's calendar; no entries: it was deleted."""
 
     team: str
@@ -83,9 +83,7 @@ class StoredExclusions(NamedTuple):
 
 
 JOB_COLUMNS = "job_id, value, created_at"
-RUN_COLUMNS = (
-    "run_id, state, rev, lane, sv, attempt, fence, worker, claimed_at, due_at, started_at, flags, ended_at, error"
-)
+RUN_COLUMNS = "run_id, state, revision, queue_key, schedule_version, attempt, fence, worker, claimed_at, due_at, started_at, flags, ended_at, error"
 
 
 def _duration(started: int, ended: int | None) -> int | None:

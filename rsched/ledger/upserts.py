@@ -28,7 +28,7 @@ _JOB_TYPES = ("text", "text", "text", "text", "text", "int8", "text", "int8", "i
 
 STAGING = """
 CREATE TEMP TABLE IF NOT EXISTS staged_runs (
-    claimed_on date, run_id text, state text, rev bigint, lane text, sv bigint, attempt integer, fence bigint,
+    claimed_on date, run_id text, state text, revision bigint, queue_key text, schedule_version bigint, attempt integer, fence bigint,
     worker text, claimed_at bigint, due_at bigint, started_at bigint, flags text, ended_at bigint, error text
 ) ON COMMIT DELETE ROWS;
 CREATE TEMP TABLE IF NOT EXISTS staged_attempts (
@@ -43,26 +43,26 @@ CREATE TEMP TABLE IF NOT EXISTS staged_jobs (
 
 # Rows are staged in key order and read in it, so that two writers lock rows in one order.
 _RUNS = """
-INSERT INTO runs AS t (claimed_on, run_id, shard, state, rev, lane, sv, attempt, fence, worker, claimed_at, due_at,
+INSERT INTO runs AS t (claimed_on, run_id, shard, state, revision, queue_key, schedule_version, attempt, fence, worker, claimed_at, due_at,
     started_at, flags, ended_at, error, stream, generation, n)
-SELECT claimed_on, run_id, %s, state, rev, lane, sv, attempt, fence, worker, claimed_at, due_at, started_at, flags,
+SELECT claimed_on, run_id, %s, state, revision, queue_key, schedule_version, attempt, fence, worker, claimed_at, due_at, started_at, flags,
     ended_at, error, %s, %s, %s
 FROM staged_runs
 ON CONFLICT (claimed_on, run_id) DO UPDATE SET
-    shard = excluded.shard, state = excluded.state, rev = excluded.rev, lane = excluded.lane, sv = excluded.sv,
+    shard = excluded.shard, state = excluded.state, revision = excluded.revision, queue_key = excluded.queue_key, schedule_version = excluded.schedule_version,
     attempt = excluded.attempt, fence = excluded.fence, worker = excluded.worker, claimed_at = excluded.claimed_at,
     due_at = excluded.due_at, started_at = excluded.started_at, flags = excluded.flags, ended_at = excluded.ended_at,
     error = excluded.error, stream = excluded.stream, generation = excluded.generation, n = excluded.n
-WHERE (t.fence, t.rev) < (excluded.fence, excluded.rev)
+WHERE (t.fence, t.revision) < (excluded.fence, excluded.revision)
 """
 # Runs that are open though claimed before the shard's mark. Those that are there, or ended by a later record, do no harm.
-_STRAGGLERS = """
-INSERT INTO stragglers (shard, claimed_on, run_id)
+_UNFINISHED_RUNS = """
+INSERT INTO unfinished_runs (shard, claimed_on, run_id)
 SELECT %s, claimed_on, run_id FROM staged_runs WHERE claimed_at < %s AND state = ANY(%s) ORDER BY claimed_on, run_id
 ON CONFLICT DO NOTHING
 """
-# The lock is what moving the mark waits for, and only that (stragglers.py).
-_MARK = "SELECT listing_to FROM straggler_marks WHERE shard = %s FOR KEY SHARE"
+# The lock is what moving the mark waits for, and only that (unfinished_runs.py).
+_MARK = "SELECT indexing_until FROM unfinished_high_water WHERE shard = %s FOR KEY SHARE"
 _ATTEMPTS = """
 INSERT INTO attempts AS t SELECT * FROM staged_attempts
 ON CONFLICT (claimed_on, run_id, attempt) DO UPDATE SET
@@ -122,7 +122,7 @@ async def write(c: Connection, batch: Batch, *, shard: str, journal_id: tuple[st
         if any(row[2] == "DEAD" for row in rows):
             await c.execute(_DEAD)
         if min(map(_claimed_at, rows)) < mark:
-            await c.execute(_STRAGGLERS, (shard, mark, OPEN))
+            await c.execute(_UNFINISHED_RUNS, (shard, mark, OPEN))
     if rows := batch.attempt_rows():
         await _copy(c, "staged_attempts", types=_ATTEMPT_TYPES, rows=rows)
         await c.execute(_ATTEMPTS)
@@ -139,7 +139,7 @@ async def _mark(c: Connection, shard: str) -> int:
     """The shard's mark ahead (ms), which stays until the transaction is over."""
     while (row := await (await c.execute(_MARK, (shard,))).fetchone()) is None:
         # Not by whoever moves it: then those who had found none would hold no lock.
-        await c.execute("INSERT INTO straggler_marks (shard) VALUES (%s) ON CONFLICT DO NOTHING", (shard,))
+        await c.execute("INSERT INTO unfinished_high_water (shard) VALUES (%s) ON CONFLICT DO NOTHING", (shard,))
     return int(row[0])
 
 
@@ -153,7 +153,7 @@ async def _small(c: Connection, batch: Batch, shard: str) -> None:
             )
         if batch.ranges:
             await cursor.executemany(
-                "INSERT INTO catchups AS t (shard, job_id, made_at, end_at, start_at, sv, flags, at)"
+                "INSERT INTO catchups AS t (shard, job_id, made_at, end_at, start_at, schedule_version, flags, at)"
                 " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (job_id, made_at, end_at) DO UPDATE SET"
                 " start_at = excluded.start_at, at = excluded.at WHERE t.start_at < excluded.start_at",
                 [(shard, *r) for r in sorted(batch.ranges.values())],

@@ -111,7 +111,7 @@ class Waiter:
             self._reach((shard, stream), Position(generation, n))
 
     async def _read_ends(self, connection: Connection) -> None:
-        # Past ends are few: one row an opening.
+        # Past ends are few: one row a recovery.
         found = await connection.execute("SELECT shard, stream, generation, n FROM position_ends")
         for shard, stream, generation, n in await found.fetchall():
             self._ends[shard, stream, generation] = n

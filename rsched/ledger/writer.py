@@ -10,10 +10,10 @@ from weakref import WeakSet
 import psycopg
 
 from rsched.core.errors import Unavailable
-from rsched.core.packed import Event
-from rsched.ledger.aside import AsideVerbs, without_detail
+from rsched.core.jobs.packed import Event
 from rsched.ledger.failures import REFUSED
 from rsched.ledger.positions import CHANNEL, START, Position, parse_position
+from rsched.ledger.quarantine import Quarantine, without_detail
 from rsched.ledger.staging import DAY_MS, Batch, Refused, claimed_on
 from rsched.ledger.upserts import PARTITION_LOCK, STAGING, Connection, make_partitions, write
 from rsched.runtime import faults
@@ -29,7 +29,7 @@ class _Moved(Exception):
     """The position is not what the caller read."""
 
 
-class Writer(AsideVerbs):
+class Writer(Quarantine):
     def __init__(self, url: str, *, pool_max: int, clock: Clock) -> None:
         super().__init__(url, pool_max=pool_max, clock=clock)
         self._staged: WeakSet[Connection] = WeakSet()
@@ -46,15 +46,15 @@ class Writer(AsideVerbs):
         """The latest claim (ms) that this process recorded of the shard, 0 for none yet."""
         return self._claimed_to.get(shard, 0)
 
-    def set_aside(self, shard: str, stream: str) -> int:
-        """How many events of the stream this process has set aside."""
+    def quarantined(self, shard: str, stream: str) -> int:
+        """How many events of the stream this process has quarantined."""
         return self._aside[shard, stream]
 
     async def record(self, shard: str, *, stream: str, expected: str, new: str, events: Sequence[Event]) -> bool:
         """Records the events after `expected` up to `new` and moves the position, all or nothing.
 
-        False where the position was not `expected`: someone else recorded. Events that Postgres refuses are set aside
-        in `poison`; a run's event is recorded all the same if it can be without its text. Unavailable: not recorded, or (when
+        False where the position was not `expected`: someone else recorded. Events that Postgres refuses are quarantined
+        in `quarantine`; a run's event is recorded all the same if it can be without its text. Unavailable: not recorded, or (when
         the re-read failed, too) unknown; read the position again.
         Entries of two generations go in two calls, so that the end of the first is known.
         """
@@ -103,7 +103,7 @@ class Writer(AsideVerbs):
                 faults.point("recorder.after_lock")
                 claimed_to = await write(c, batch, shard=shard, journal_id=(stream, *after))
                 faults.point("recorder.after_upsert")
-                aside = await self._set_aside(c, shard, stream=stream, batch=batch, refused=refused)
+                aside = await self._quarantine(c, shard, stream=stream, batch=batch, refused=refused)
                 await c.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"{shard} {stream} {after}"))
                 faults.point("recorder.before_commit")
         self._claimed_to[shard] = max(claimed_to, self.claimed_to(shard))
@@ -140,7 +140,7 @@ class Writer(AsideVerbs):
                 await self._prepare(c, batch)
                 async with c.transaction():
                     await write(c, batch, shard=shard, journal_id=("definitions", *last))
-                    await self._set_aside(c, shard, stream="definitions", batch=batch, refused=())
+                    await self._quarantine(c, shard, stream="definitions", batch=batch, refused=())
         except REFUSED as error:
             if len(events) == 1:
                 _log.error("what Redis has can't be recorded", extra={"fields": {"shard": shard, "error": str(error)}})

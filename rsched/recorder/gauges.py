@@ -13,7 +13,7 @@ import anyio
 from rsched.core.errors import Unavailable
 from rsched.ledger import Ledger
 from rsched.ledger.positions import START, Position, parse_position
-from rsched.recorder.opening import STREAMS
+from rsched.recorder.recovery.recovery import STREAMS
 from rsched.runtime import metrics as m
 from rsched.runtime.clock import Clock
 from rsched.runtime.instruments import OTHER, Declared
@@ -23,7 +23,7 @@ from rsched.store.gauges import GaugeReader, ShardGauges
 from rsched.store.store import Store
 
 EVERY_MS = 5000.0
-_LANES = 200
+_QUEUE_KEYS = 200
 _PRIORITY = {"0": "high", "1": "normal", "2": "low"}
 # An hour of samples; a lag that is older shows as an hour more than it was when last seen.
 _SAMPLES = 720
@@ -121,21 +121,21 @@ class ShardWatch:
             m.REDIS_UP: 1,
             m.CLOSED: not g.open,
             m.GENERATION: g.generation,
-            m.LADDER: g.ladder,
-            m.HELD: g.held,
-            m.HOLDERS: g.holders,
+            m.LOAD_LEVEL: g.load_level,
+            m.IN_RECOVERY_GRACE: g.held,
+            m.UNCONFIRMED: g.unconfirmed,
             m.CLAIM_LAG: g.claim_lag_ms / 1000,
             m.STAGED: g.staged,
             m.RETRIES: g.retries,
-            m.OPEN_RUNS: g.open_runs,
+            m.UNFINISHED_RUNS: g.unfinished_runs,
             m.LEASES: g.leases,
             m.CATCHUP: g.catchup,
             m.CATCHUP_LAG: g.catchup_lag_ms / 1000,
-            m.POISON: g.poison,
+            m.QUARANTINE: g.quarantine,
             m.WORKERS: g.workers,
             m.SCHEDULERS: g.schedulers,
             m.OWNED: g.owned,
-            m.REBUILD_LEFT: g.rebuild_left,
+            m.RESTORE_LEFT: g.restore_left,
             m.MEMORY: g.memory,
             m.MEMORY_MAX: g.memory_max,
             m.SCRIPTS_TIME: g.scripts_s,
@@ -159,10 +159,10 @@ class ShardWatch:
 
 
 def depth_series(shard: str, depth: dict[str, int]) -> dict[tuple[str, ...], float]:
-    """The longest lanes by themselves, the rest by queue and priority."""
+    """The longest queue_keys by themselves, the rest by queue and priority."""
     out: dict[tuple[str, ...], float] = {}
-    for place, lane in enumerate(sorted(depth, key=lambda name: -depth[name])):
-        queue, team, priority = lane.split(":")
-        labels = (shard, queue, team if place < _LANES else OTHER, _PRIORITY.get(priority, priority))
-        out[labels] = out.get(labels, 0) + depth[lane]
+    for place, queue_key in enumerate(sorted(depth, key=lambda name: -depth[name])):
+        queue, team, priority = queue_key.split(":")
+        labels = (shard, queue, team if place < _QUEUE_KEYS else OTHER, _PRIORITY.get(priority, priority))
+        out[labels] = out.get(labels, 0) + depth[queue_key]
     return out

@@ -8,11 +8,11 @@ from datetime import date
 from pathlib import Path
 
 from rsched.core.errors import Unavailable
-from rsched.core.packed import KEYED_FOR_MS
+from rsched.core.jobs.packed import KEYED_FOR_MS
 from rsched.ledger import Ledger
 from rsched.ledger.archive import check_archive
-from rsched.ledger.open_runs import FIRST_WIDTH_MS, next_width
-from rsched.ledger.stragglers import FIRST
+from rsched.ledger.unfinished_index import FIRST
+from rsched.ledger.unfinished_runs import FIRST_WIDTH_MS, next_width
 from rsched.runtime import faults
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
@@ -21,10 +21,10 @@ from rsched.store.store import Store
 
 _log = get_logger("rsched.recorder")
 _PAGE = 500
-# An opening looks through what was claimed since: at 5,800 a second some 150,000 runs, a few tenths of a second. Of those claimed
+# A recovery looks through what was claimed since: at 5,800 a second some 150,000 runs, a few tenths of a second. Of those claimed
 # before most have ended; each that has not costs a row more to write.
 _LISTED_BEHIND_MS = 20_000
-_STRAGGLERS = 2000
+_UNFINISHED_RUNS = 2000
 _TRIGGERS = 2000
 # By this machine's clock, while what is repeated goes by Redis'.
 _KEYS_KEPT_MS = KEYED_FOR_MS + 3_600_000
@@ -43,7 +43,7 @@ class Housekeeping:
         self._width_ms, self._looked_to = FIRST_WIDTH_MS, FIRST
 
     async def step(self) -> bool:
-        """The mark by a window; a page of stragglers, old keys and jobs to forget. True when there may be more. Unavailable."""
+        """The mark by a window; a page of unfinished_runs, old keys and jobs to forget. True when there may be more. Unavailable."""
         now = self._clock.boot_ms()
         if now - self._rare_at >= _RARELY_MS:
             await self._ledger.make_partitions_ahead()
@@ -63,15 +63,15 @@ class Housekeeping:
         if up_to <= 0:
             return False
         began = self._clock.perf_s()
-        more = await self._ledger.list_stragglers(self._shard, up_to=up_to, width_ms=self._width_ms)
+        more = await self._ledger.index_unfinished_runs(self._shard, up_to=up_to, width_ms=self._width_ms)
         self._width_ms = next_width(self._width_ms, took_s=self._clock.perf_s() - began)
         return more
 
     async def _drop_ended(self) -> bool:
-        found = await self._ledger.drop_ended(self._shard, after=self._looked_to, limit=_STRAGGLERS)
+        found = await self._ledger.drop_ended(self._shard, after=self._looked_to, limit=_UNFINISHED_RUNS)
         self._looked_to = found.after
         # Where few have ended, the next round is soon enough.
-        return found.dropped * 4 >= _STRAGGLERS
+        return found.dropped * 4 >= _UNFINISHED_RUNS
 
     async def _drop_triggers(self) -> bool:
         before = self._clock.wall_ms() - _KEYS_KEPT_MS
@@ -82,7 +82,7 @@ class Housekeeping:
         items = await self._ledger.forgettable(self._shard, before_ms=before, limit=_PAGE)
         if not items:
             return False
-        if await self._store.coming_back():
+        if await self._store.restore_in_progress():
             # What an older state has of them is not all ended there yet.
             return False
         # Redis first: what is marked here is never looked at again. It drops only these very versions.

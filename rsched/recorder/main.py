@@ -17,7 +17,7 @@ from rsched.runtime.log import get_logger
 from rsched.runtime.loop import Outage, Wake, run_steps
 from rsched.runtime.metrics import Metrics
 from rsched.runtime.metrics_server import served
-from rsched.store.ladder import EVERY_MS, Ladder
+from rsched.store.load_shedding import EVERY_MS, LoadShedding
 from rsched.store.store import Store, shard_tags
 
 _log = get_logger("rsched.recorder")
@@ -29,7 +29,7 @@ async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: 
     """
     metrics = Metrics("recorder")
     tags = shard_tags(settings.shards)
-    # Of each shard: two streams, housekeeping, an opening or a partition made.
+    # Of each shard: two streams, housekeeping, a recovery or a partition made.
     ledger = Ledger(settings.database_url, pool_max=2 + 3 * len(tags), clock=clock)
     retention = Retention(ledger, archive_dir=settings.archive_dir, retention_days=settings.retention_days, clock=clock)
     async with AsyncExitStack() as stack:
@@ -41,16 +41,16 @@ async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: 
             stack.push_async_callback(_closed, store)
             store.metrics = metrics
             watches.append(ShardWatch(store, ledger, shard=shard, metrics=metrics, clock=clock))
-            ladders.append(Ladder(store, log=_log))
-            recorders.append(ShardRecorder(store, ledger, shard=shard, knobs=settings, clock=clock))
+            ladders.append(LoadShedding(store, log=_log))
+            recorders.append(ShardRecorder(store, ledger, shard=shard, settings=settings, clock=clock))
         # Last in, first out: the loops end before what they use is closed.
         group = await stack.enter_async_context(anyio.create_task_group())
         group.start_soon(_stopped, stop, group.cancel_scope)
         for watch in watches:
             group.start_soon(watch.run)
         # Whether or not there is a Postgres: while there is none, Redis fills.
-        for ladder in ladders:
-            group.start_soon(_measured, ladder, clock)
+        for load_level in ladders:
+            group.start_soon(_measured, load_level, clock)
         await _schema_checked(ledger, clock)
         for recorder in recorders:
             group.start_soon(recorder.run)
@@ -63,8 +63,8 @@ async def _stopped(stop: anyio.Event, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _measured(ladder: Ladder, clock: Clock) -> None:
-    await run_steps(ladder.step, name="ladder", clock=clock, wake=Wake(), idle_ms=EVERY_MS, log=_log)
+async def _measured(load_level: LoadShedding, clock: Clock) -> None:
+    await run_steps(load_level.step, name="load_level", clock=clock, wake=Wake(), idle_ms=EVERY_MS, log=_log)
 
 
 async def _closed(store: Store) -> None:

@@ -11,12 +11,12 @@ from rsched.ledger import Ledger
 from rsched.ledger.positions import Position
 from rsched.ledger.repair import RecorderLock
 from rsched.recorder.housekeeping import Housekeeping
-from rsched.recorder.opening import STREAMS, Opened, Opening
-from rsched.recorder.progress import Progress
-from rsched.recorder.rebuild import Rebuild
-from rsched.recorder.reconcile import Knobs as ReconcileKnobs
-from rsched.recorder.reconcile import Reconciler, keep_reconciled
-from rsched.recorder.reemit import Reemission
+from rsched.recorder.reconcile.reconciler import Reconciler, keep_reconciled
+from rsched.recorder.reconcile.reconciler import RecorderSettingsPart as ReconcileKnobs
+from rsched.recorder.recovery.background import BackgroundRestore
+from rsched.recorder.recovery.progress import Progress
+from rsched.recorder.recovery.recovery import STREAMS, Recovered, Recovery
+from rsched.recorder.resync.resync import Resync
 from rsched.recorder.stream import StreamRecorder
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
@@ -35,7 +35,7 @@ _CUT_MS = 20
 _DAY_MS = 86_400_000.0
 
 
-class Knobs(ReconcileKnobs, Protocol):
+class RecorderSettingsPart(ReconcileKnobs, Protocol):
     """What of RecorderSettings is used here."""
 
     @property
@@ -51,11 +51,13 @@ class Knobs(ReconcileKnobs, Protocol):
 
 
 class ShardRecorder:
-    def __init__(self, store: Store, ledger: Ledger, *, shard: str, knobs: Knobs, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, ledger: Ledger, *, shard: str, settings: RecorderSettingsPart, clock: Clock
+    ) -> None:
         self._store, self._ledger, self._shard = store, ledger, shard
-        self._knobs, self._clock = knobs, clock
-        self._reemission, self._gap_found = Reemission(store, ledger, shard=shard), Wake()
-        self._opening = Opening(store, ledger, shard=shard, clock=clock, lease_ms=knobs.lease_ms)
+        self._settings, self._clock = settings, clock
+        self._resync, self._gap_found = Resync(store, ledger, shard=shard), Wake()
+        self._recovery = Recovery(store, ledger, shard=shard, clock=clock, lease_ms=settings.lease_ms)
 
     async def run(self) -> None:
         """Until cancelled. A stand-by tries for the lock twice a second."""
@@ -67,7 +69,7 @@ class ShardRecorder:
                         waited = False
                         await self._ledger.make_partitions_ahead()
                         outage.over()
-                        await self._hold(lock)
+                        await self._keep_recording(lock)
                         continue
                 if not waited:
                     _log.info("another recorder is at work, standing by", extra={"fields": {"shard": self._shard}})
@@ -76,21 +78,21 @@ class ShardRecorder:
             except Unavailable as error:
                 await self._clock.sleep(outage.failed(error))
 
-    async def _hold(self, lock: RecorderLock) -> None:
+    async def _keep_recording(self, lock: RecorderLock) -> None:
         """Opens and records again and again, while the lock is held. Unavailable when the lock is lost."""
-        outage = Outage(f"opening of {self._shard}", _log)
+        outage = Outage(f"recovery of {self._shard}", _log)
         # Another recorder may have recorded meanwhile, and found a gap that this one knows nothing of.
-        self._reemission = Reemission(self._store, self._ledger, shard=self._shard)
+        self._resync = Resync(self._store, self._ledger, shard=self._shard)
         while True:
             await lock.check()
             recorders = self._recorders()
             try:
-                opened = await self._opening.ensure_open(list(recorders.values()))
+                recovered = await self._recovery.ensure_open(list(recorders.values()))
             except Unavailable as error:
                 await self._clock.sleep(outage.failed(error))
                 continue
             outage.over()
-            await self._record(lock, opened, recorders)
+            await self._record(lock, recovered, recorders)
 
     def _recorders(self) -> dict[str, StreamRecorder]:
         return {
@@ -100,29 +102,29 @@ class ShardRecorder:
                 shard=self._shard,
                 stream=stream,
                 clock=self._clock,
-                batch=self._knobs.batch,
-                keep_ms=self._knobs.keep_ms,
+                batch=self._settings.batch,
+                keep_ms=self._settings.keep_ms,
                 linger_ms=_JOURNAL_LINGER_MS if stream == "journal" else 0,
                 gap=self._found_gap,
             )
             for stream in STREAMS
         }
 
-    async def _record(self, lock: RecorderLock, opened: Opened, recorders: dict[str, StreamRecorder]) -> None:
+    async def _record(self, lock: RecorderLock, recovered: Recovered, recorders: dict[str, StreamRecorder]) -> None:
         """Returns when the shard has to be opened again. Unavailable when the lock is lost."""
         house = Housekeeping(self._store, self._ledger, shard=self._shard, clock=self._clock,
-                             forget_after_s=self._knobs.forget_after_s)  # fmt: skip
+                             forget_after_s=self._settings.forget_after_s)  # fmt: skip
         lost: Unavailable | None = None
         async with anyio.create_task_group() as group:
             for stream, recorder in recorders.items():
                 group.start_soon(self._loop, stream, recorder)
             group.start_soon(self._housekeeping, house)
-            group.start_soon(self._reemit)
-            group.start_soon(keep_reconciled, self._store, self._ledger, self._shard, self._knobs, self._clock)
-            if opened.rebuild is not None:
-                group.start_soon(self._rebuild, opened.rebuild)
+            group.start_soon(self._run_resync)
+            group.start_soon(keep_reconciled, self._store, self._ledger, self._shard, self._settings, self._clock)
+            if recovered.background_restore is not None:
+                group.start_soon(self._restore_rest, recovered.background_restore)
             try:
-                await self._watch(lock, opened.generation)
+                await self._watch(lock, recovered.generation)
             except Unavailable as error:
                 lost = error
                 # Cancelled first, the driver would ask a server that hangs to cancel, and wait for that.
@@ -135,7 +137,7 @@ class ShardRecorder:
     async def _loop(self, stream: str, recorder: StreamRecorder) -> None:
         async def step() -> bool:
             # The read itself waits, so there is always more.
-            await recorder.step(block_ms=self._knobs.block_ms)
+            await recorder.step(block_ms=self._settings.block_ms)
             return True
 
         await run_steps(step, name=f"recorder of {self._shard} {stream}", clock=self._clock, wake=Wake(), idle_ms=0,
@@ -146,27 +148,27 @@ class ShardRecorder:
                         idle_ms=5000, log=_log)  # fmt: skip
 
     async def _found_gap(self, stream: str, before: Position, found: Position) -> None:
-        await self._reemission.found_gap(stream, before, found)
+        await self._resync.found_gap(stream, before, found)
         self._gap_found.set()
 
-    async def _reemit(self) -> None:
-        await run_steps(self._reemission.step, name=f"re-emission of {self._shard}", clock=self._clock,
+    async def _run_resync(self) -> None:
+        await run_steps(self._resync.step, name=f"resync of {self._shard}", clock=self._clock,
                         wake=self._gap_found, idle_ms=_DAY_MS, log=_log)  # fmt: skip
 
-    async def _rebuild(self, rebuild: Rebuild) -> None:
-        """Until all definitions are back; then a full compare, for what an older state has that a rebuild does not look at. Then
+    async def _restore_rest(self, background_restore: BackgroundRestore) -> None:
+        """Until all definitions are back; then a full compare, for what an older state has that a background restore does not look at. Then
         it sleeps, as the other loops never end either.
         """
-        progress = Progress(self._store, rebuild)
+        progress = Progress(self._store, background_restore)
         compare = Reconciler(
-            self._store, self._ledger, shard=self._shard, clock=self._clock, lease_ms=self._knobs.lease_ms,
+            self._store, self._ledger, shard=self._shard, clock=self._clock, lease_ms=self._settings.lease_ms,
             count=self._store.metrics.repaired,
         )  # fmt: skip
 
         async def step() -> bool:
             return await progress.step() or await compare.step()
 
-        await run_steps(step, name=f"rebuild of {self._shard}", clock=self._clock, wake=Wake(),
+        await run_steps(step, name=f"background_restore of {self._shard}", clock=self._clock, wake=Wake(),
                         idle_ms=_DAY_MS, log=_log)  # fmt: skip
 
     async def _watch(self, lock: RecorderLock, generation: int) -> None:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from rsched.core.errors import Unavailable
-from rsched.core.packed import Event, PoisonEvent, unpack_event
+from rsched.core.jobs.packed import Event, QuarantineEvent, unpack_event
 from rsched.ledger import Ledger
 from rsched.ledger.positions import START, Position, parse_position
 from rsched.recorder.counts import count_recorded
@@ -61,7 +61,7 @@ class StreamRecorder:
             await self._trim()
             return False
         faults.point("recorder.after_read")
-        aside = self._ledger.set_aside(self._shard, self._stream)
+        aside = self._ledger.quarantined(self._shard, self._stream)
         new, events = self._take()
         await self._tell_gaps(self._position, new)
         if not await self._ledger.record(
@@ -71,7 +71,7 @@ class StreamRecorder:
             self._position = None
             return True
         self._position = new[-1]
-        aside = self._ledger.set_aside(self._shard, self._stream) - aside
+        aside = self._ledger.quarantined(self._shard, self._stream) - aside
         count_recorded(self._store.metrics, self._stream, events, aside=aside)
         faults.point("recorder.after_commit")
         await self._trim()
@@ -144,6 +144,6 @@ def _event(kind: bytes, payload: bytes) -> Event:
         return unpack_event(kind, payload)
     except (ValueError, KeyError, IndexError) as error:
         key = payload.partition(b"\n")[0][:200].decode(errors="replace")
-        return PoisonEvent(
+        return QuarantineEvent(
             kind.decode(errors="replace"), key, f"{error}: {payload.decode(errors='backslashreplace')}", 0
         )

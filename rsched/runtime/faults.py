@@ -25,17 +25,17 @@ RECORDER = (
     "recorder.after_trim",
 )
 OPENING = (
-    "opening.after_generation",
-    "opening.after_reopen",
-    "opening.after_drain",
-    "opening.after_restage",
-    "opening.in_runs",
-    "opening.after_runs",
-    "opening.in_dues",
-    "opening.in_jobs",
-    "opening.before_open",
-    "opening.after_open",
-    "opening.in_later_jobs",
+    "recovery.after_generation",
+    "recovery.after_begin",
+    "recovery.after_drain",
+    "recovery.after_restage",
+    "recovery.in_runs",
+    "recovery.after_runs",
+    "recovery.in_dues",
+    "recovery.in_jobs",
+    "recovery.before_open",
+    "recovery.after_finish",
+    "recovery.in_later_jobs",
 )
 HOUSEKEEPING = (
     "housekeeping.before_listing",
@@ -52,8 +52,8 @@ RETENTION = (
     "retention.before_drop",
     "retention.after_drop",
 )
-LADDER = ("ladder.before_set", "ladder.after_set")
-POINTS = frozenset((*RECORDER, *OPENING, *HOUSEKEEPING, *RETENTION, *LADDER))
+LOAD_LEVEL = ("load_level.before_set", "load_level.after_set")
+POINTS = frozenset((*RECORDER, *OPENING, *HOUSEKEEPING, *RETENTION, *LOAD_LEVEL))
 
 # Of the process rather than of an object: points lie in functions of every layer, and unset they must cost nothing.
 _left: dict[str, int] | None = None

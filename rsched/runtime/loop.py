@@ -7,7 +7,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
-from rsched.core.errors import NeedsMending, Unavailable
+from rsched.core.errors import NeedsFixing, Unavailable
 from rsched.runtime.clock import Clock
 
 _FIRST_BACKOFF_MS = 50.0
@@ -39,22 +39,22 @@ class Wake:
 class Outage:
     """Says once that something is away and once that it is back, and grows the pause between tries, with jitter.
 
-    What people have to mend is said once of each kind, also where it shows only after another outage: a server that came back
+    What people have to fix is said once of each kind, also where it shows only after another outage: a server that came back
     with another password must not pass for one that is still away.
     """
 
     def __init__(self, name: str, log: logging.Logger) -> None:
         self._name, self._log = name, log
         self._tries = 0
-        self._to_mend: set[str] = set()
+        self._needs_fixing: set[str] = set()
 
     def failed(self, error: Exception) -> float:
         """The pause in ms before the next try."""
-        kind = str(error).partition(":")[0] if isinstance(error, NeedsMending) else ""
-        if self._tries == 0 or (kind and kind not in self._to_mend):
+        kind = str(error).partition(":")[0] if isinstance(error, NeedsFixing) else ""
+        if self._tries == 0 or (kind and kind not in self._needs_fixing):
             self._log.warning("%s: waiting: %s", self._name, error)
         if kind:
-            self._to_mend.add(kind)
+            self._needs_fixing.add(kind)
         pause = min(_LAST_BACKOFF_MS, _FIRST_BACKOFF_MS * 2 ** min(self._tries, 16))
         self._tries += 1
         return float(pause * random.uniform(0.5, 1))
@@ -63,7 +63,7 @@ class Outage:
         if self._tries:
             self._log.warning("%s: goes on after %d tries", self._name, self._tries)
             self._tries = 0
-            self._to_mend.clear()
+            self._needs_fixing.clear()
 
 
 async def run_steps(

@@ -50,8 +50,8 @@ ATTEMPTS = _counter(
 ATTEMPTS_DROPPED = _counter(
     "rsched_attempts_dropped_total", _WORKER, "Attempts that were stopped because their lease was over, or lost."
 )
-ATTEMPTS_GIVEN_BACK = _counter(
-    "rsched_attempts_given_back_total", _WORKER, "Runs that were fetched and, as the worker stopped, not started."
+ATTEMPTS_REQUEUED = _counter(
+    "rsched_attempts_requeued_total", _WORKER, "Runs that were fetched and, as the worker stopped, not started."
 )
 ATTEMPTS_RUNNING = _gauge("rsched_attempts_running", _WORKER, "Attempts under way in this worker.")
 RESULTS_WAITING = _gauge("rsched_results_waiting", _WORKER, "Ended attempts that Redis has not answered for yet.")
@@ -70,7 +70,7 @@ TRANSACTIONS = _counter("rsched_record_transactions_total", _RECORDER, "Transact
 SKIPPED = _counter(
     "rsched_skipped_occurrences_total", _RECORDER, "Occurrences put on record as skipped.", "reason", capped="reason"
 )
-REPAIRS = _counter("rsched_repairs_total", _RECORDER, "Inconsistencies that were mended.", "kind")
+REPAIRS = _counter("rsched_repairs_total", _RECORDER, "Inconsistencies that were fixed.", "kind")
 LAG_ENTRIES = _gauge(
     "rsched_journal_lag_entries", _RECORDER, "Entries of the journal that Postgres does not have.", *_STREAM
 )
@@ -87,36 +87,41 @@ LEDGER_UP = _gauge("rsched_postgres_up", _RECORDER, "1 when Postgres answered th
 
 REDIS_UP = _gauge("rsched_redis_up", _RECORDER, "1 when Redis answered the last time it was asked.", *_SHARD)
 CLOSED = _gauge("rsched_shard_closed", _RECORDER, "1 unless the shard is open on the server that answers.", *_SHARD)
-GENERATION = _gauge("rsched_shard_generation", _RECORDER, "Number of the shard's opening.", *_SHARD)
-LADDER = _gauge(
-    "rsched_ladder_step",
+GENERATION = _gauge("rsched_shard_generation", _RECORDER, "Number of the shard's recovery.", *_SHARD)
+LOAD_LEVEL = _gauge(
+    "rsched_load_level",
     _RECORDER,
     "For want of memory: 0 all goes on, 1 no creates, 2 no claims and fetches either.",
     *_SHARD,
 )
-HELD = _gauge(
-    "rsched_held_runs", _RECORDER, "Runs due before the last closing that wait for workers to adopt.", *_SHARD
+IN_RECOVERY_GRACE = _gauge(
+    "rsched_runs_in_recovery_grace",
+    _RECORDER,
+    "Runs due before the last closing that wait for workers to adopt.",
+    *_SHARD,
 )
-HOLDERS = _gauge("rsched_workers_to_adopt", _RECORDER, "Workers that have not said yet what they hold since.", *_SHARD)
+UNCONFIRMED = _gauge(
+    "rsched_unconfirmed_workers", _RECORDER, "Workers that have not said yet what they hold since.", *_SHARD
+)
 DUE = _gauge("rsched_due_jobs", _RECORDER, "Jobs that have a next occurrence; counted over 80 s.", *_SHARD)
 CLAIM_LAG = _gauge("rsched_claim_lag_seconds", _RECORDER, "How far past its instant the earliest due job is.", *_SHARD)
 STAGED = _gauge("rsched_staged_runs", _RECORDER, "Runs claimed ahead of their instant.", *_SHARD)
 RETRIES = _gauge("rsched_retrying_runs", _RECORDER, "Runs that wait for their backoff.", *_SHARD)
-OPEN_RUNS = _gauge("rsched_open_runs", _RECORDER, "Runs that are not final.", *_SHARD)
+UNFINISHED_RUNS = _gauge("rsched_unfinished_runs", _RECORDER, "Runs that are not final.", *_SHARD)
 LEASES = _gauge("rsched_leases", _RECORDER, "Attempts under a lease.", *_SHARD)
 CATCHUP = _gauge("rsched_catchup_ranges", _RECORDER, "Ranges of late occurrences still to be paid out.", *_SHARD)
-CATCHUP_LAG = _gauge("rsched_catchup_lag_seconds", _RECORDER, "How far past its instant the next payout is.", *_SHARD)
-POISON = _gauge(
-    "rsched_poison_entries", _RECORDER, "Entries in Redis that could not be read and were set aside.", *_SHARD
+CATCHUP_LAG = _gauge("rsched_catchup_lag_seconds", _RECORDER, "How far past its instant the next catch_up is.", *_SHARD)
+QUARANTINE = _gauge(
+    "rsched_quarantined_entries", _RECORDER, "Entries in Redis that could not be read and were quarantined.", *_SHARD
 )
 WORKERS = _gauge("rsched_workers_live", _RECORDER, "Workers heard of within their lease.", *_SHARD)
 SCHEDULERS = _gauge("rsched_schedulers_live", _RECORDER, "Schedulers with a lease.", *_SHARD)
 OWNED = _gauge("rsched_partitions_owned", _RECORDER, "Partitions, of 1,024, that a live scheduler owns.", *_SHARD)
-REBUILD_LEFT = _gauge(
-    "rsched_rebuild_jobs_left", _RECORDER, "Jobs still to be written back to Redis after a loss.", *_SHARD
+RESTORE_LEFT = _gauge(
+    "rsched_restore_jobs_left", _RECORDER, "Jobs still to be written back to Redis after a loss.", *_SHARD
 )
 DEPTH = _gauge(
-    "rsched_queue_depth", _RECORDER, "Runs that wait for a worker: the 200 longest lanes, the rest as team _other.",
+    "rsched_queue_depth", _RECORDER, "Runs that wait for a worker: the 200 longest queue_keys, the rest as team _other.",
     "shard", "queue", "team", "priority",
 )  # fmt: skip
 MEMORY = _gauge("rsched_redis_memory_used_bytes", _RECORDER, "Memory that Redis uses.", *_SHARD)
@@ -149,7 +154,7 @@ REQUEST_SECONDS = _histogram(
 )
 
 METRICS = tuple(d for d in list(globals().values()) if isinstance(d, Declared))
-ALERT_KINDS = ("job_invalid", "poison_event", "journal_gap", "writes_lost", "clock_step")
+ALERT_KINDS = ("job_invalid", "quarantined_event", "journal_gap", "writes_lost", "clock_step")
 
 
 class Metrics(Collector):
@@ -189,7 +194,7 @@ class Metrics(Collector):
         self._scripts.child(verb).observe(seconds)
 
     def repaired(self, kind: str, count: int = 1) -> None:
-        """The reconciler mended `count` inconsistencies of a kind; kinds are a handful of fixed words."""
+        """The reconciler fixed `count` inconsistencies of a kind; kinds are a handful of fixed words."""
         if count:
             self.add(REPAIRS, kind, by=count)
 

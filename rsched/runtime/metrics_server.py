@@ -18,7 +18,7 @@ _HEAD_BYTES = 8192
 _TIMEOUT_S = 5.0
 
 
-class Knobs(Protocol):
+class RecorderSettingsPart(Protocol):
     """What of a process' settings is used here. metrics_port 0: not served."""
 
     @property
@@ -28,13 +28,13 @@ class Knobs(Protocol):
 
 
 @asynccontextmanager
-async def served(metrics: Metrics, knobs: Knobs) -> AsyncIterator[None]:
+async def served(metrics: Metrics, settings: RecorderSettingsPart) -> AsyncIterator[None]:
     """Answers while the block runs. Misconfigured where the port is taken."""
-    if not knobs.metrics_port:
+    if not settings.metrics_port:
         yield
         return
     server = MetricsServer(metrics)
-    await server.start(knobs.metrics_host, knobs.metrics_port)
+    await server.start(settings.metrics_host, settings.metrics_port)
     try:
         yield
     finally:

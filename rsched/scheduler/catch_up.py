@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Collection
 
 from rsched.core.ids import JobId
-from rsched.core.packed import JobRecord
-from rsched.core.schedule import Schedule
+from rsched.core.jobs.packed import JobRecord
+from rsched.core.schedule.schedule import Schedule
 from rsched.core.states import JobState
 from rsched.runtime.clock import Clock
 from rsched.scheduler.schedules import Schedules
@@ -58,7 +58,9 @@ class CatchUp:
             if found.job not in active:
                 # The script puts the rest on record as skipped.
                 left = _count(found, paused[found.job][1]) if found.job in paused else 0
-                await self._store.payout(found, occurrences=[], rest=None, pace_ms=PACE_MS, most=self._per_s, left=left)
+                await self._store.catch_up(
+                    found, occurrences=[], rest=None, pace_ms=PACE_MS, most=self._per_s, left=left
+                )
                 continue
             record, schedule = active[found.job]
             queue = _queue(record)
@@ -77,13 +79,13 @@ class CatchUp:
 
     async def _pay(self, found: CatchupRange, schedule: Schedule, most: int) -> int:
         """How many were paid; 0 where another scheduler has given the job enough, or has paid of the range."""
-        owed = [t for t in schedule.upcoming(found.start - 1, most + 1) if t <= found.end]
-        rest = found._replace(start=owed[most]) if len(owed) > most else None
-        left = len(owed) if rest is None else _count(found, schedule)
-        tag = await self._store.payout(
-            found, occurrences=owed[:most], rest=rest, pace_ms=PACE_MS, most=self._per_s, left=left
+        pending = [t for t in schedule.upcoming(found.start - 1, most + 1) if t <= found.end]
+        rest = found._replace(start=pending[most]) if len(pending) > most else None
+        left = len(pending) if rest is None else _count(found, schedule)
+        tag = await self._store.catch_up(
+            found, occurrences=pending[:most], rest=rest, pace_ms=PACE_MS, most=self._per_s, left=left
         )
-        return min(len(owed), most) if tag == "ok" else 0
+        return min(len(pending), most) if tag == "ok" else 0
 
 
 class Room:
@@ -121,4 +123,4 @@ def _count(found: CatchupRange, schedule: Schedule) -> int:
 
 
 def _queue(record: JobRecord) -> str:
-    return record.head.lane.partition(":")[0]
+    return record.head.queue_key.partition(":")[0]

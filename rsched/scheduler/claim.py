@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Mapping
 
 from rsched.core.ids import JobId
-from rsched.core.misfire import SkippedRange, oldest_caught_up, settle
-from rsched.core.packed import JobRecord
-from rsched.core.schedule import Schedule
+from rsched.core.jobs.packed import JobRecord
+from rsched.core.schedule.misfire import SkippedRange, apply_misfire_policy, oldest_caught_up
+from rsched.core.schedule.schedule import Schedule
 from rsched.runtime.clock import Clock
 from rsched.runtime.metrics import CLAIMED, MISFIRES
 from rsched.scheduler.schedules import Schedules
@@ -86,9 +86,9 @@ class Claimer:
             try:
                 occurrences = schedule.upcoming(need.after, CALENDAR_LENGTH)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one job must not stop the others
-                await self._schedules.park(need.job, error)
+                await self._schedules.invalidate(need.job, error)
                 continue
-            await self._store.fill_calendar(
+            await self._store.cache_occurrences(
                 need.schedule, after=need.after, occurrences=occurrences, ended=len(occurrences) < CALENDAR_LENGTH
             )
 
@@ -98,7 +98,7 @@ class Claimer:
             try:
                 items.append(misfire_item(record, schedule, due=due[job], now=now, job=job))
             except Exception as error:  # noqa: BLE001 - as above
-                await self._schedules.park(job, error)
+                await self._schedules.invalidate(job, error)
         if items:
             await self._store.misfire(items)
             self._store.metrics.add(MISFIRES, by=len(items))
@@ -114,11 +114,13 @@ def misfire_item(record: JobRecord, schedule: Schedule, *, due: int, now: int, j
     definition, head = record.definition, record.head
     policy = definition.misfire_policy
     limit = now if policy == "run_once" else now - head.grace_ms - head.window_ms
-    found = settle(schedule, policy, since=due - 1, until=limit, oldest=oldest_caught_up(definition.misfire, now))
+    found = apply_misfire_policy(
+        schedule, policy, since=due - 1, until=limit, oldest=oldest_caught_up(definition.misfire, now)
+    )
     skipped = found.skipped or SkippedRange(0, 0, 0)
     return MisfireItem(
         job,
-        head.sv,
+        head.schedule_version,
         due,
         following=schedule.next_after(limit),
         run_at=found.run_at,

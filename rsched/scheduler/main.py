@@ -23,7 +23,7 @@ from rsched.scheduler.reap import Reaper
 from rsched.scheduler.refresh import RefreshLoop
 from rsched.scheduler.release import Releaser
 from rsched.scheduler.resume import Resumer
-from rsched.store.ladder import EVERY_MS, Ladder
+from rsched.store.load_shedding import EVERY_MS, LoadShedding
 from rsched.store.store import Store, shard_tags
 
 # Looking through all jobs again costs, and what a job missed is settled within seconds.
@@ -124,7 +124,7 @@ class ShardScheduler:
                 ("catch-up", self.catch_up.step, self._slow_wake, lambda: float(poll)),
                 ("reap", self.reaper.step, Wake(), lambda: float(poll)),
                 ("resume", self.resumer.step, Wake(), lambda: float(poll)),
-                ("ladder", Ladder(self._store, log=self._log).step, Wake(), lambda: EVERY_MS),
+                ("load_level", LoadShedding(self._store, log=self._log).step, Wake(), lambda: EVERY_MS),
                 ("refresh", self.refresh.step, Wake(), lambda: _REFRESH_WAIT_MS if self.refresh.waits else float(poll)),
             ]
             if self._settings.ownership:

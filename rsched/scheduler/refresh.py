@@ -7,10 +7,10 @@ from collections import Counter
 
 import msgspec
 
-from rsched.core import zones
 from rsched.core.ids import PARTITIONS, JobId
-from rsched.core.packed import JobHead, JobRecord, unpack_head
-from rsched.core.schedule import Schedule, calendar_names
+from rsched.core.jobs.packed import JobHead, JobRecord, unpack_head
+from rsched.core.schedule import zones
+from rsched.core.schedule.schedule import Schedule, calendar_names
 from rsched.core.states import JobState
 from rsched.scheduler.schedules import Schedules
 from rsched.store.jobs import PutItem
@@ -21,7 +21,7 @@ _STATES = (JobState.ACTIVE, JobState.PAUSED)
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """looked_at: jobs with a calendar. changed: those whose schedule is another one now; moved: of them, those that are next
-    due at another instant. completed: no occurrence is left. invalid: cannot be computed any more and were set aside. late:
+    due at another instant. completed: no occurrence is left. invalid: cannot be computed any more and were quarantined. late:
     have occurrences that are not settled yet and were left alone. zones: changed ones by their zone.
     """
 
@@ -43,7 +43,7 @@ class Refresher:
 
     async def refresh(self, *, team: str | None = None, calendar: str | None = None) -> Report:
         """All jobs, or those of a team that name a calendar."""
-        before = self._schedules.set_aside
+        before = self._schedules.quarantined
         counts: Counter[str] = Counter()
         by_zone: Counter[str] = Counter()
         for partition in range(PARTITIONS):
@@ -58,7 +58,7 @@ class Refresher:
             changed=counts["changed"],
             moved=counts["moved"],
             completed=counts["completed"],
-            invalid=self._schedules.set_aside - before,
+            invalid=self._schedules.quarantined - before,
             late=counts["late"],
             zones=dict(sorted(by_zone.items())),
         )
@@ -111,7 +111,7 @@ def _may_change(value: bytes, team: str | None) -> bool:
         head = unpack_head(value)
     except (ValueError, KeyError):
         return False
-    return head.kind == "c" and head.state in _STATES and (team is None or head.lane.split(":")[1] == team)
+    return head.kind == "c" and head.state in _STATES and (team is None or head.queue_key.split(":")[1] == team)
 
 
 def _renewed(record: JobRecord, schedule: Schedule, *, now: int, due: int | None) -> JobRecord:
@@ -126,7 +126,12 @@ def _renewed(record: JobRecord, schedule: Schedule, *, now: int, due: int | None
     if head.state is JobState.ACTIVE:
         state = JobState.ACTIVE if due is not None else JobState.COMPLETED
         # What is staged is claimed anew; what is being caught up goes on.
-        head = head._replace(state=state, sv=head.sv + 1, sv_at=now, keeps=head.keeps or head.sv)
+        head = head._replace(
+            state=state,
+            schedule_version=head.schedule_version + 1,
+            schedule_changed_at=now,
+            keeps=head.keeps or head.schedule_version,
+        )
     return record._replace(head=head)
 
 
@@ -169,7 +174,7 @@ class RefreshLoop:
     async def _all_there(self) -> int | None:
         """The generation in force; None while definitions are being restored: going through all jobs would miss some."""
         marker = await self._store.marker()
-        return None if marker is None or await self._store.coming_back() else marker.generation
+        return None if marker is None or await self._store.restore_in_progress() else marker.generation
 
 
 def _tell(log: logging.Logger, text: str, report: Report, **fields: object) -> None:

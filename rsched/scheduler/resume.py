@@ -6,9 +6,9 @@ import logging
 
 from rsched.core.errors import Rejected
 from rsched.core.ids import JobId
-from rsched.core.misfire import settle_resumed
-from rsched.core.packed import JobRecord, misfire_policy_of
-from rsched.core.schedule import Schedule
+from rsched.core.jobs.packed import JobRecord, misfire_policy_of
+from rsched.core.schedule.misfire import resolve_resumed
+from rsched.core.schedule.schedule import Schedule
 from rsched.core.states import JobState
 from rsched.scheduler.schedules import Schedules
 from rsched.store.store import Store
@@ -45,9 +45,9 @@ class Resumer:
             return False
         policy = misfire_policy_of(head.missed) if head.missed else None
         try:
-            due, missed = settle_resumed(head, schedule, policy, now=self._store.now_ms())
+            due, missed = resolve_resumed(head, schedule, policy, now=self._store.now_ms())
             reply = await self._store.resume(job, expect=head.version, due=due, missed=missed)
         except (Rejected, ValueError, ArithmeticError) as error:
-            await self._schedules.park(job, error)
+            await self._schedules.invalidate(job, error)
             return False
         return reply.tag == "ok"

@@ -1,4 +1,4 @@
-"""The schedule of a stored job; a job whose definition or schedule cannot be read is set aside and stops nobody else."""
+"""The schedule of a stored job; a job whose definition or schedule cannot be read is quarantined and stops nobody else."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from rsched.core.errors import Rejected
 from rsched.core.ids import JobId
-from rsched.core.packed import JobHead, JobRecord
-from rsched.core.schedule import Schedule, calendar_names, load
+from rsched.core.jobs.packed import JobHead, JobRecord
+from rsched.core.schedule.schedule import Schedule, calendar_names, load
 from rsched.core.states import JobState
 from rsched.store.store import Store
 
@@ -16,40 +16,40 @@ _UNREADABLE = (ValueError, KeyError, ArithmeticError, Rejected)
 
 
 class Schedules:
-    """set_aside: how many jobs it has set aside so far."""
+    """quarantined: how many jobs it has quarantined so far."""
 
     def __init__(self, store: Store, *, log: logging.Logger) -> None:
         self._store, self._log = store, log
-        self.set_aside = 0
+        self.quarantined = 0
 
     async def of_all(
         self, jobs: Sequence[JobId], *, state: JobState = JobState.ACTIVE
     ) -> dict[JobId, tuple[JobRecord, Schedule]]:
-        """Those of the jobs that are in that state and can be read; the others were set aside just now."""
+        """Those of the jobs that are in that state and can be read; the others were quarantined just now."""
         found: dict[JobId, tuple[JobRecord, Schedule]] = {}
         for job, record in (await self._store.get_jobs(jobs)).items():
             if isinstance(record, Exception):
-                await self.park(job, record)
+                await self.invalidate(job, record)
                 continue
             if isinstance(record, JobHead) or record.head.state is not state:
                 continue
             try:
                 found[job] = record, await self._load(record)
             except _UNREADABLE as error:
-                await self.park(job, error)
+                await self.invalidate(job, error)
         return found
 
     async def _load(self, record: JobRecord) -> Schedule:
         names = calendar_names(record.definition)
         if not names:
             return load(record.definition)
-        calendars = await self._store.get_exclusions(record.definition.team, names)
+        calendars = await self._store.get_calendar(record.definition.team, names)
         return load(record.definition, calendars={n: c.entries for n, c in calendars.items()})
 
-    async def park(self, job: JobId, error: Exception) -> None:
+    async def invalidate(self, job: JobId, error: Exception) -> None:
         """Sets the job aside as invalid, unless it was changed meanwhile or does not run anyway."""
         head = await self._store.get_head(job)
-        if head is not None and (await self._store.park(job, sv=head.sv)).tag == "ok":
-            self.set_aside += 1
+        if head is not None and (await self._store.invalidate(job, schedule_version=head.schedule_version)).tag == "ok":
+            self.quarantined += 1
             self._store.metrics.alert("job_invalid")
-            self._log.error("job set aside as invalid: %s", error, extra={"fields": {"job": job}})
+            self._log.error("job quarantined as invalid: %s", error, extra={"fields": {"job": job}})

@@ -20,7 +20,7 @@ from rsched.store.redis_clock import UNSURE_MS, RedisClock
 from rsched.store.scripts import Script, Value, load
 
 Reply = list[Any]
-# Verbs that wait for their shard's opening, or bring it about, are not told by a changed generation.
+# Verbs that wait for their shard's recovery, or bring it about, are not told by a changed generation.
 _FRESH = "0"
 _log = get_logger("rsched.store")
 
@@ -31,7 +31,7 @@ class Base:
     def __init__(self, client: aioredis.Redis, keys: Keys, clock: Clock, *, shebang: bool = True) -> None:
         self.client, self.keys, self.clock = client, keys, clock
         self.generation = _FRESH
-        self.on_reopened: Callable[[], Awaitable[None]] | None = None
+        self.on_new_generation: Callable[[], Awaitable[None]] | None = None
         # The process' own, where it serves any.
         self.metrics = Metrics()
         self._redis_clock = RedisClock(clock)
@@ -68,7 +68,7 @@ class Base:
             self.metrics.alert("clock_step")
 
     async def _redis(self, command: Any, script: Script | None = None) -> Any:
-        """The reply. Unavailable for what passes, by itself or once people have mended it; a bug of ours is raised as it is."""
+        """The reply. Unavailable for what passes, by itself or once people have repaired it; a bug of ours is raised as it is."""
         try:
             return await command
         except (RedisConnectionError, RedisTimeoutError, OSError) as error:
@@ -96,12 +96,12 @@ class Base:
     async def _call(self, verb: str, group: Iterable[Sequence[Value]] = (), **scalars: Value) -> Reply:
         """The reply after its tag and now, tag first: [tag, now, ...]. ShardClosed, Unavailable.
 
-        A caller that knew an older generation has on_reopened awaited before the verb is tried again.
+        A caller that knew an older generation has on_new_generation awaited before the verb is tried again.
         """
         script = load(verb, shebang=self._shebang)
         items = list(group)
         if self.generation == _FRESH:
-            # Before the call: an opening that comes between then shows as a changed generation.
+            # Before the call: a recovery that comes between then shows as a changed generation.
             await self._learn_generation()
         while True:
             sent_at = self.clock.boot_ms()
@@ -109,10 +109,10 @@ class Base:
             tag = reply[0] = reply[0].decode()
             if tag == "closed":
                 raise ShardClosed(f"shard {self.keys.shard} is not open on this server")
-            if tag == "reopened":
+            if tag == "stale_generation":
                 self.generation = reply[1].decode()
-                if self.on_reopened is not None:
-                    await self.on_reopened()
+                if self.on_new_generation is not None:
+                    await self.on_new_generation()
                 continue
             reply[1] = int(reply[1])
             self._saw(reply[1], sent_at=sent_at)

@@ -1,4 +1,4 @@
-"""Due sets and ends of pauses as an opening looks at them, in pages over many partitions."""
+"""Due sets and ends of pauses as a recovery looks at them, in pages over many partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What errors of the client and of scripts mean to callers: what passes, what people have to mend, what is a bug of ours."""
+"""What errors of the client and of scripts mean to callers: what passes, what people have to fix, what is a bug of ours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from rsched.core.errors import NeedsMending, Unavailable
+from rsched.core.errors import NeedsFixing, Unavailable
 from rsched.store.scripts import Script
 
 # First words of the replies of a server that is there and does not serve now.
@@ -43,7 +43,7 @@ _DENIED_MEND = (
 )
 
 
-class DamagedKey(NeedsMending):
+class DamagedKey(NeedsFixing):
     """A key of another type, or with content, that no script of ours wrote."""
 
 
@@ -63,7 +63,7 @@ def _told(error: RedisError) -> tuple[str, str, str]:
 
 
 def passes(error: ResponseError) -> bool:
-    """Whether the same command may succeed later: by itself, or once people have mended something."""
+    """Whether the same command may succeed later: by itself, or once people have fixed something."""
     code, reply, _ = _told(error)
     return (
         code in _PASSING
@@ -89,7 +89,7 @@ def translate(error: RedisError, *, script: Script | None = None, marker: str = 
         return _refused(code, reply)
     at, reply = _where(reply, command or " ".join(getattr(error, "__notes__", ())), script), _IN_SCRIPT.sub("", reply)
     if code == "NOPERM" or reply.startswith(_DENIED_IN_SCRIPT):
-        return NeedsMending(f"Redis does not permit it ({code}): {reply}{at}; {_DENIED_MEND}")
+        return NeedsFixing(f"Redis does not permit it ({code}): {reply}{at}; {_DENIED_MEND}")
     if _damaged(code, reply):
         kind = "is of another type than it should be" if code == "WRONGTYPE" else "holds what it should not"
         return DamagedKey(
@@ -99,16 +99,16 @@ def translate(error: RedisError, *, script: Script | None = None, marker: str = 
     return Unavailable(f"Redis is away: {reply}")
 
 
-def _refused(code: str, reply: str) -> NeedsMending:
+def _refused(code: str, reply: str) -> NeedsFixing:
     """At the start of a connection; those that are open already go on."""
     if _NO_PASSWORD_SET in reply:
-        mend = "take the password out of RSCHED_REDIS_URL and start this process again, or set it on the server (requirepass)"
+        fix = "take the password out of RSCHED_REDIS_URL and start this process again, or set it on the server (requirepass)"
     else:
-        mend = (
+        fix = (
             "give the user its password back (ACL SETUSER, or requirepass), or correct RSCHED_REDIS_URL and start this process"
             " again"
         )
-    return NeedsMending(f"Redis refuses the user or password ({code}): {reply}; {mend}")
+    return NeedsFixing(f"Redis refuses the user or password ({code}): {reply}; {fix}")
 
 
 def _where(reply: str, command: str, script: Script | None) -> str:

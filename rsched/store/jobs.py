@@ -9,9 +9,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from rsched.core.ids import JobId, RunId, partition_of
-from rsched.core.misfire import NOTHING_MISSED, Settled, SkippedRange
-from rsched.core.model import MisfirePolicy, Overlap
-from rsched.core.packed import (
+from rsched.core.jobs.model import MisfirePolicy, Overlap
+from rsched.core.jobs.packed import (
     FLAG_BACKFILL,
     OVERLAP_ANYWAY,
     JobHead,
@@ -24,6 +23,7 @@ from rsched.core.packed import (
     unpack_job,
     unpack_run,
 )
+from rsched.core.schedule.misfire import NOTHING_MISSED, MisfireOutcome, SkippedRange
 from rsched.core.states import JobState
 from rsched.store.base import Base, tags
 from rsched.store.scripts import Value
@@ -175,7 +175,9 @@ class JobVerbs(Base):
             note=pack_note(note),
         )
 
-    async def resume(self, job: JobId, *, expect: int, due: int | None, missed: Settled = NOTHING_MISSED) -> VerbReply:
+    async def resume(
+        self, job: JobId, *, expect: int, due: int | None, missed: MisfireOutcome = NOTHING_MISSED
+    ) -> VerbReply:
         """due was computed from version `expect`. tags as of pause."""
         skipped = missed.skipped or SkippedRange(0, 0, 0)
         start, end = missed.catch_up or ("", "")
@@ -193,27 +195,27 @@ class JobVerbs(Base):
         )
 
     async def backfill(
-        self, job: JobId, *, sv: int, ranges: Sequence[tuple[int, int]], counts: Sequence[int] = ()
+        self, job: JobId, *, schedule_version: int, ranges: Sequence[tuple[int, int]], counts: Sequence[int] = ()
     ) -> VerbReply:
         """Owes the occurrences of these ranges (ms, both ends occurrences), of which there are `counts`. tags: ok, missing,
         conflict, inactive.
         """
         before = accumulate(counts or [0] * len(ranges), initial=0)
         group = [(start, end, n * 1000 // BACKFILL_PER_S) for (start, end), n in zip(ranges, before, strict=False)]
-        reply = await self._call("backfill", group, job=job, sv=sv, flags=FLAG_BACKFILL)
+        reply = await self._call("backfill", group, job=job, schedule_version=schedule_version, flags=FLAG_BACKFILL)
         return VerbReply(reply[0], reply[1], reply[2].decode() if reply[0] == "ok" else None, 0)
 
-    async def put_exclusions(self, team: str, name: str, *, expect: int, entries: Sequence[str] | None) -> VerbReply:
+    async def put_calendar(self, team: str, name: str, *, expect: int, entries: Sequence[str] | None) -> VerbReply:
         """A team's calendar, over version `expect` (0: none yet); None deletes it. tags: ok, missing, conflict."""
         body = b"" if entries is None else msgspec.msgpack.encode(list(entries))
         return await self._verb("exclusions", team=team, name=name, expect=expect, body=body)
 
-    async def get_exclusions(self, team: str, names: Iterable[str]) -> dict[str, Exclusions]:
+    async def get_calendar(self, team: str, names: Iterable[str]) -> dict[str, Exclusions]:
         """The team's calendars of these names that there are."""
         wanted = sorted(names)
         if not wanted:
             return {}
-        found = await self._redis(self.client.hmget(self.keys.exclusions, [f"{team}/{n}" for n in wanted]))
+        found = await self._redis(self.client.hmget(self.keys.calendars, [f"{team}/{n}" for n in wanted]))
         out = {}
         for name, value in zip(wanted, found, strict=True):
             version, _, body = (value or b"").partition(b"\n")
@@ -225,9 +227,9 @@ class JobVerbs(Base):
         """tags: ok, missing, conflict."""
         return await self._verb("remove", job=job, expect=expect)
 
-    async def park(self, job: JobId, *, sv: int) -> VerbReply:
+    async def invalidate(self, job: JobId, *, schedule_version: int) -> VerbReply:
         """Sets a job whose schedule cannot be computed aside as invalid. tags: ok, stale."""
-        return await self._verb("park", job=job, sv=sv)
+        return await self._verb("invalidate", job=job, schedule_version=schedule_version)
 
     async def trigger(
         self,

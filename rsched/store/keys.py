@@ -17,7 +17,7 @@ class Keys(NamedTuple):
 
     @property
     def marker(self) -> str:
-        """HASH generation, state, run_id, repl_id, closed_at, hold_ms, hold_until, lost, fence_seen, ladder, tzdata."""
+        """HASH generation, state, run_id, repl_id, closed_at, recovery_grace_ms, recovery_grace_until, lost, fence_seen, load_level, tzdata."""
         return self._key("shard")
 
     def due(self, partition: int) -> str:
@@ -37,9 +37,9 @@ class Keys(NamedTuple):
         """HASH job -> body, for bodies over 1 KB."""
         return self._key("body", partition)
 
-    def calendar(self, schedule_id: str) -> str:
+    def occurrences(self, schedule_id: str) -> str:
         """ZSET ms -> ms of upcoming occurrences, contiguous after the member `from`; `end` where there are no more."""
-        return self._key("calendar", schedule_id)
+        return self._key("occurrences", schedule_id)
 
     @property
     def runs(self) -> str:
@@ -48,22 +48,22 @@ class Keys(NamedTuple):
 
     @property
     def staged(self) -> str:
-        """ZSET run|lane[|letter of the overlap policy] -> release ms."""
+        """ZSET run|queue_key[|letter of the overlap policy] -> release ms."""
         return self._key("staged")
 
     @property
     def retries(self) -> str:
-        """ZSET run|lane -> release ms."""
+        """ZSET run|queue_key -> release ms."""
         return self._key("retries")
 
     @property
     def catchup(self) -> str:
-        """ZSET job|from|to|sv|flags|made_at -> next payout ms."""
+        """ZSET job|from|to|schedule_version|flags|made_at -> next catch_up ms."""
         return self._key("catchup")
 
-    def open(self, job: str) -> str:
+    def active(self, job: str) -> str:
         """ZSET run -> 0, or the instant (ms) it was due while it waits for its turn; of jobs whose runs must not overlap."""
-        return self._key("open", job)
+        return self._key("active", job)
 
     @property
     def payloads(self) -> str:
@@ -71,9 +71,9 @@ class Keys(NamedTuple):
         return self._key("payloads")
 
     @property
-    def exclusions(self) -> str:
+    def calendars(self) -> str:
         """HASH team/name -> version, newline, msgpack list of dates and date ranges; none after the newline: deleted."""
-        return self._key("exclusions")
+        return self._key("calendars")
 
     @property
     def pauses(self) -> str:
@@ -90,9 +90,9 @@ class Keys(NamedTuple):
         """HASH team/name/version -> ms, of calendars that changed and whose jobs are still to be refreshed."""
         return self._key("refreshes")
 
-    def queue(self, lane: str) -> str:
-        """STREAM of runnable runs of one lane (queue:team:priority)."""
-        return self._key("q", lane)
+    def queue(self, queue_key: str) -> str:
+        """STREAM of runnable runs of one queue_key (queue:team:priority)."""
+        return self._key("q", queue_key)
 
     def ready(self, queue: str) -> str:
         """ZSET team -> virtual time; teams that have work now."""
@@ -138,9 +138,9 @@ class Keys(NamedTuple):
         return self._key("triggers")
 
     @property
-    def holders(self) -> str:
+    def unconfirmed(self) -> str:
         """SET of workers that have not adopted since the shard was opened."""
-        return self._key("holders")
+        return self._key("unconfirmed")
 
     @property
     def starts(self) -> str:
@@ -148,9 +148,9 @@ class Keys(NamedTuple):
         return self._key("starts")
 
     @property
-    def poison(self) -> str:
-        """HASH of bad entries set aside, with what was found."""
-        return self._key("poison")
+    def quarantine(self) -> str:
+        """HASH of bad entries quarantined, with what was found."""
+        return self._key("quarantine")
 
     @property
     def fence(self) -> str:
@@ -168,9 +168,9 @@ class Keys(NamedTuple):
         return self._key("definitions")
 
     @property
-    def repair(self) -> str:
+    def restore(self) -> str:
         """HASH phase, generation, jobs_done, jobs_total, runs_done, started_at (ms): how far a restoration is."""
-        return self._key("repair")
+        return self._key("restore")
 
     @property
     def reconcile(self) -> str:

@@ -1,6 +1,6 @@
-"""Verbs of the reconciler: pages of what a shard holds, looked at and mended inside one script each.
+"""Verbs of the reconciler: pages of what a shard holds, looked at and repaired inside one script each.
 
-write: mend what is found; without it, it is only found. Each page is bounded, so that a call costs Redis under 2 ms.
+write: repair what is found; without it, it is only found. Each page is bounded, so that a call costs Redis under 2 ms.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rsched.store.failures import DamagedKey
 
 Found = tuple[str, str]
 EntrySet = Literal["staged", "retries", "leases", "catchup", "heads"]
-KeptSet = Literal["payloads", "triggers", "requests", "finishes", "workers", "holders"]
+KeptSet = Literal["payloads", "triggers", "requests", "finishes", "workers", "unconfirmed"]
 _SET_KEYS = {"calendar": "calendar:*", "open": "open:*", "queue": "q:*", "ready": "ready:*"}
 KeyKind = Literal["calendar", "open", "queue", "ready"]
 
@@ -71,12 +71,14 @@ def _runs(flat: Sequence[bytes]) -> list[RunId]:
     return [_run(r) for r in flat]
 
 
-class MendVerbs(Base):
-    async def mend_runs(
+class RepairVerbs(Base):
+    async def repair_run_records(
         self, cursor: int, *, count: int, lease_ms: int, write: bool
     ) -> tuple[int, list[Found], list[SeenRun]]:
         """A page of run records: the next cursor (0 at the end), what was found, and every run of the page."""
-        reply = await self._call("mend_runs", cursor=str(cursor), count=count, lease_ms=lease_ms, write=int(write))
+        reply = await self._call(
+            "repair_run_records", cursor=str(cursor), count=count, lease_ms=lease_ms, write=int(write)
+        )
         flat = reply[4]
         seen = [
             SeenRun(_run(flat[i]), flat[i + 1], flat[i + 2].decode(), flat[i + 3].decode())
@@ -84,37 +86,37 @@ class MendVerbs(Base):
         ]
         return int(reply[2]), _pairs(reply[3]), seen
 
-    async def mend_queued(self, items: Sequence[tuple[SeenRun, bool]], *, write: bool) -> list[Found]:
+    async def repair_queued_runs(self, items: Sequence[tuple[SeenRun, bool]], *, write: bool) -> list[Found]:
         """Of runs that are in no set, and whether they are in their queue stream."""
         group = [(_raw(s.run), s.record, s.score, int(queued)) for s, queued in items]
-        return _pairs((await self._call("mend_queued", group, write=int(write)))[2])
+        return _pairs((await self._call("repair_queued_runs", group, write=int(write)))[2])
 
-    async def mend_lost(self, items: Sequence[tuple[RunId, bytes, str, bytes]], *, lease_ms: int) -> list[RunId]:
+    async def repair_lost_runs(self, items: Sequence[tuple[RunId, bytes, str, bytes]], *, lease_ms: int) -> list[RunId]:
         """Writes (run, what Redis has or b"", the ledger's record, payload or b"") back; those that were written."""
-        return _runs((await self._call("mend_lost", items, lease_ms=lease_ms))[2])
+        return _runs((await self._call("repair_lost_runs", items, lease_ms=lease_ms))[2])
 
-    async def mend_ended(self, items: Sequence[tuple[RunId, bytes]], *, poison: bool = False) -> list[RunId]:
-        """Drops (run, record as seen) that ended by the ledger, or are to be set aside; those that were dropped."""
+    async def repair_ended_runs(self, items: Sequence[tuple[RunId, bytes]], *, quarantine: bool = False) -> list[RunId]:
+        """Drops (run, record as seen) that ended by the ledger, or are to be quarantined; those that were dropped."""
         group = [(_raw(run), record) for run, record in items]
-        return _runs((await self._call("mend_ended", group, poison=int(poison)))[2])
+        return _runs((await self._call("repair_ended_runs", group, quarantine=int(quarantine)))[2])
 
-    async def mend_entries(self, kind: EntrySet, cursor: int, *, count: int, write: bool) -> tuple[int, list[Found]]:
-        reply = await self._call("mend_entries", set=kind, cursor=str(cursor), count=count, write=int(write))
+    async def repair_entries(self, kind: EntrySet, cursor: int, *, count: int, write: bool) -> tuple[int, list[Found]]:
+        reply = await self._call("repair_entries", set=kind, cursor=str(cursor), count=count, write=int(write))
         return int(reply[2]), _pairs(reply[3])
 
-    async def mend_kept(
+    async def repair_leftovers(
         self, kind: KeptSet, cursor: int, *, count: int, silent_ms: int, write: bool
     ) -> tuple[int, list[Found]]:
         """silent_ms: a worker not heard of for so long (and for two of its leases) is dead."""
         reply = await self._call(
-            "mend_kept", set=kind, cursor=str(cursor), count=count, silent_ms=silent_ms, write=int(write)
+            "repair_leftovers", set=kind, cursor=str(cursor), count=count, silent_ms=silent_ms, write=int(write)
         )
         return int(reply[2]), _pairs(reply[3])
 
-    async def mend_due(
+    async def repair_dues(
         self, partition: int, cursor: int, *, count: int, write: bool
     ) -> tuple[int, list[Found], list[LostDue]]:
-        reply = await self._call("mend_due", partition=partition, cursor=str(cursor), count=count, write=int(write))
+        reply = await self._call("repair_dues", partition=partition, cursor=str(cursor), count=count, write=int(write))
         flat = reply[4]
         lost = [
             LostDue(JobId(j.decode(errors="surrogateescape")), int(d), v)
@@ -122,49 +124,51 @@ class MendVerbs(Base):
         ]
         return int(reply[2]), _pairs(reply[3]), lost
 
-    async def mend_undue(self, items: Sequence[tuple[JobId, bytes, int]]) -> list[str]:
+    async def repair_missing_dues(self, items: Sequence[tuple[JobId, bytes, int]]) -> list[str]:
         """Sets (job, head as seen, due ms, or when its pause ends) where the job still has none; the jobs it was set of."""
-        return tags((await self._call("mend_undue", items))[2])
+        return tags((await self._call("repair_missing_dues", items))[2])
 
-    async def mend_pauses(self, cursor: int, *, count: int, write: bool) -> tuple[int, list[Found]]:
+    async def repair_pauses(self, cursor: int, *, count: int, write: bool) -> tuple[int, list[Found]]:
         """A page of the ends of pauses."""
-        reply = await self._call("mend_pauses", cursor=str(cursor), count=count, write=int(write), late_ms=_PUT_OFF_MS)
+        reply = await self._call(
+            "repair_pauses", cursor=str(cursor), count=count, write=int(write), late_ms=_PUT_OFF_MS
+        )
         return int(reply[2]), _pairs(reply[3])
 
-    async def mend_unreadable(self, items: Sequence[tuple[int, bytes, bytes]]) -> list[bytes]:
+    async def repair_unreadable_jobs(self, items: Sequence[tuple[int, bytes, bytes]]) -> list[bytes]:
         """Sets (partition, job, value as seen or b"") aside; those that were."""
-        return list((await self._call("mend_unreadable", items))[2])
+        return list((await self._call("repair_unreadable_jobs", items))[2])
 
-    async def mend_emit(self, items: Sequence[tuple[JobId, int]]) -> list[str]:
+    async def repair_definitions(self, items: Sequence[tuple[JobId, int]]) -> list[str]:
         """Journals (job, version) once more; the jobs that still have that version."""
-        return tags((await self._call("mend_emit", items))[2])
+        return tags((await self._call("repair_definitions", items))[2])
 
-    async def mend_lane(
-        self, lane: str, after: str, *, count: int, write: bool
+    async def repair_queue(
+        self, queue_key: str, after: str, *, count: int, write: bool
     ) -> tuple[str, list[Found], list[RunId]]:
         """A page of a queue stream after that entry ("-" begins): the last entry ("" at the end), what was found, and the
         runs that wait in it.
         """
-        reply = await self._call("mend_lane", lane=lane, after=after, count=count, write=int(write))
+        reply = await self._call("repair_queue", queue_key=queue_key, after=after, count=count, write=int(write))
         return reply[2].decode(), _pairs(reply[3]), _runs(reply[4])
 
-    async def mend_ready(self, queue: str, cursor: int, *, count: int, write: bool) -> tuple[int, list[Found]]:
-        reply = await self._call("mend_ready", queue=queue, cursor=str(cursor), count=count, write=int(write))
+    async def repair_ready_teams(self, queue: str, cursor: int, *, count: int, write: bool) -> tuple[int, list[Found]]:
+        reply = await self._call("repair_ready_teams", queue=queue, cursor=str(cursor), count=count, write=int(write))
         return int(reply[2]), _pairs(reply[3])
 
-    async def mend_open(self, job: JobId, cursor: int, *, count: int, write: bool) -> tuple[int, list[Found]]:
-        reply = await self._call("mend_open", job=job, cursor=str(cursor), count=count, write=int(write))
+    async def repair_active_runs(self, job: JobId, cursor: int, *, count: int, write: bool) -> tuple[int, list[Found]]:
+        reply = await self._call("repair_active_runs", job=job, cursor=str(cursor), count=count, write=int(write))
         return int(reply[2]), _pairs(reply[3])
 
-    async def inspect_calendar(self, schedule: str) -> tuple[list[tuple[str, int]], str]:
-        """A calendar's (member, score) in order, and the digest that mend_calendar asks for."""
-        flat = (await self._call("inspect_calendar", schedule=schedule))[2]
+    async def inspect_occurrences(self, schedule: str) -> tuple[list[tuple[str, int]], str]:
+        """A calendar's (member, score) in order, and the digest that repair_occurrences asks for."""
+        flat = (await self._call("inspect_occurrences", schedule=schedule))[2]
         entries = [(m.decode(errors="replace"), int(float(s))) for m, s in zip(flat[::2], flat[1::2], strict=True)]
         return entries, hashlib.sha1(b" ".join(flat), usedforsecurity=False).hexdigest()
 
-    async def mend_calendar(self, schedule: str, *, digest: str) -> bool:
+    async def repair_occurrences(self, schedule: str, *, digest: str) -> bool:
         """Drops the calendar if it is still the one that was inspected."""
-        reply = await self._call("mend_calendar", schedule=schedule, digest=digest)
+        reply = await self._call("repair_occurrences", schedule=schedule, digest=digest)
         return bool(reply[0] == "ok")
 
     async def page_of_keys(self, kind: KeyKind, *, cursor: int, count: int = 1000) -> tuple[int, list[str]]:

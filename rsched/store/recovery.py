@@ -1,4 +1,4 @@
-"""What the recorder needs: the journal's streams, the shard's marker, opening, restoring, forgetting; and server facts."""
+"""What the recorder needs: the journal's streams, the shard's marker, recovery, restoring, forgetting; and server facts."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from redis.exceptions import ResponseError
 
 from rsched.core.ids import JobId, RunId
 from rsched.store.dues import DueVerbs
-from rsched.store.reemission import ReemissionVerbs
+from rsched.store.resync import ResyncReads
 from rsched.store.ticks import CatchupRange
 
 Entry = tuple[str, str, list[tuple[bytes, bytes]]]
 
 
 class Marker(NamedTuple):
-    """lost: its last opening found writes missing. matches: the marker's server is the one that answers."""
+    """lost: its last recovery found writes missing. matches: the marker's server is the one that answers."""
 
     generation: int
     state: str
     run_id: str
     repl_id: str
     closed_at: int
-    hold_until: int
+    recovery_grace_until: int
     lost: bool
     matches: bool
 
 
-class Repair(NamedTuple):
+class RestoreProgress(NamedTuple):
     """How far a restoration is. phase: runs (the shard is closed), jobs (it is open), done; started_at: ms, Redis' clock."""
 
     phase: str
@@ -39,7 +39,7 @@ class Repair(NamedTuple):
     started_at: int
 
 
-class RecoveryVerbs(ReemissionVerbs, DueVerbs):
+class RecoveryVerbs(ResyncReads, DueVerbs):
     def _stream(self, name: str) -> str:
         return self.keys.definitions if name == "definitions" else self.keys.journal
 
@@ -58,7 +58,7 @@ class RecoveryVerbs(ReemissionVerbs, DueVerbs):
             m.get("run_id", ""),
             m.get("repl_id", ""),
             int(m.get("closed_at", 0)),
-            int(m.get("hold_until", 0)),
+            int(m.get("recovery_grace_until", 0)),
             m.get("lost") == "1",
             matches,
         )
@@ -75,17 +75,19 @@ class RecoveryVerbs(ReemissionVerbs, DueVerbs):
         """Closes the shard before its server is stopped as planned. ShardClosed, Unavailable."""
         await self._call("close")
 
-    async def reopen(
+    async def begin_recovery(
         self, generation: int, *, fence: int, lost: bool = False, whole: bool = False, seen_after_ms: int = 120_000
     ) -> bool:
-        """Begins an opening. False where a newer generation has begun meanwhile.
+        """Begins a recovery. False where a newer generation has begun meanwhile.
 
-        lost: Redis lost writes. Then, and wherever the server is another than at the last opening, there may be workers that it
+        lost: Redis lost writes. Then, and wherever the server is another than at the last recovery, there may be workers that it
         does not know; what was due before is held one full lease. whole: it was closed as planned and never opened since, so that
         there are none.
         """
         self.generation = str(generation)
-        reply = await self._call("reopen", fence=fence, seen_after_ms=seen_after_ms, lost=int(lost), whole=int(whole))
+        reply = await self._call(
+            "begin_recovery", fence=fence, seen_after_ms=seen_after_ms, lost=int(lost), whole=int(whole)
+        )
         return bool(reply[0] == "ok")
 
     async def restage(self, cursor: int, *, lease_ms: int, count: int = 200) -> int:
@@ -93,9 +95,9 @@ class RecoveryVerbs(ReemissionVerbs, DueVerbs):
         reply = await self._call("restage", cursor=str(cursor), count=count, lease_ms=lease_ms)
         return int(reply[2])
 
-    async def open_(self, *, hold_ms: int) -> None:
-        """Ends the opening. hold_ms: a worker's lease, where Redis does not know theirs."""
-        await self._call("open", hold_ms=hold_ms)
+    async def finish_recovery(self, *, recovery_grace_ms: int) -> None:
+        """Ends the recovery. recovery_grace_ms: a worker's lease, where Redis does not know theirs."""
+        await self._call("finish_recovery", recovery_grace_ms=recovery_grace_ms)
 
     async def restore_jobs(
         self, items: Sequence[tuple[JobId, int | None, bytes]], *, generation: int | None = None
@@ -119,10 +121,10 @@ class RecoveryVerbs(ReemissionVerbs, DueVerbs):
         reply = await self._call("restore_runs", group, lease_ms=lease_ms)
         return int(reply[2])
 
-    async def restore_exclusions(self, items: Sequence[tuple[str, str, int, bytes]]) -> int:
+    async def restore_calendars(self, items: Sequence[tuple[str, str, int, bytes]]) -> int:
         """Writes (team, name, version, body) where Redis has an earlier version; how many."""
         group = [(f"{team}/{name}", b"%d\n%s" % (version, body)) for team, name, version, body in items]
-        return int((await self._call("restore_extras", group, kind="exclusions"))[2])
+        return int((await self._call("restore_entries", group, kind="calendars"))[2])
 
     async def restore_ranges(self, ranges: Sequence[CatchupRange]) -> int:
         """Writes catch-up ranges where Redis has none, or has paid out less of them; how many. One that starts past its end
@@ -130,18 +132,18 @@ class RecoveryVerbs(ReemissionVerbs, DueVerbs):
         """
         if not ranges:
             return 0
-        return int((await self._call("restore_extras", [(r.member, "") for r in ranges], kind="catchup"))[2])
+        return int((await self._call("restore_entries", [(r.member, "") for r in ranges], kind="catchup"))[2])
 
     async def restore_triggers(self, items: Sequence[tuple[str, str, int]], *, generation: int) -> int:
         """Writes (job, hash, ms of the run) of keyed triggers that Redis has not got; how many were written. ShardClosed where it
         is open under another generation.
         """
         group = [(f"{job}|{key}", str(at)) for job, key, at in items]
-        return int((await self._call("restore_extras", group, kind="triggers", generation=str(generation)))[2])
+        return int((await self._call("restore_entries", group, kind="triggers", generation=str(generation)))[2])
 
-    async def set_ladder(self, step: int) -> None:
+    async def set_load_level(self, step: int) -> None:
         """How far work is cut back for want of memory: 0 not at all, 1 no new jobs, 2 no claims and fetches either."""
-        await self._call("ladder", step=str(step))
+        await self._call("set_load_level", step=str(step))
 
     async def tzdata(self) -> str | None:
         """The tzdata release that the stored schedules were computed with; None where that is not known."""
@@ -209,31 +211,31 @@ class RecoveryVerbs(ReemissionVerbs, DueVerbs):
         alive = {s.encode() for s in schedulers}
         return sum(1 for o in owners if o.rsplit(b"|", 1)[0] in alive)
 
-    async def repair(self) -> Repair | None:
+    async def restore_progress(self) -> RestoreProgress | None:
         """The present or last restoration; None where there was none on this server."""
-        found = await self._redis(self.client.hgetall(self.keys.repair))
+        found = await self._redis(self.client.hgetall(self.keys.restore))
         if b"phase" not in found:
             return None
         f = {k.decode(): v.decode() for k, v in found.items()}
-        return Repair(f["phase"], *(int(f.get(name, 0)) for name in Repair._fields[1:]))
+        return RestoreProgress(f["phase"], *(int(f.get(name, 0)) for name in RestoreProgress._fields[1:]))
 
-    async def coming_back(self) -> bool:
+    async def restore_in_progress(self) -> bool:
         """Whether what Redis had lost is still being restored."""
-        repair = await self.repair()
+        repair = await self.restore_progress()
         return repair is not None and repair.phase != "done"
 
-    async def set_repair(self, repair: Repair) -> None:
+    async def set_restore_progress(self, repair: RestoreProgress) -> None:
         """ShardClosed where the shard is another generation's by now."""
-        await self._call("restoring", **{**repair._asdict(), "generation": str(repair.generation)})
+        await self._call("report_restore", **{**repair._asdict(), "generation": str(repair.generation)})
 
     async def memory(self) -> tuple[int, int]:
         """Bytes in use, and the limit; 0 for none."""
         found = await self._redis(self.client.info("memory"))
         return int(found["used_memory"]), int(found["maxmemory"])
 
-    async def ladder(self) -> int | None:
+    async def load_level(self) -> int | None:
         """The step in force; None where the shard has no marker."""
-        generation, step = await self._redis(self.client.hmget(self.keys.marker, ["generation", "ladder"]))
+        generation, step = await self._redis(self.client.hmget(self.keys.marker, ["generation", "load_level"]))
         return None if generation is None else int(step or 0)
 
     async def stream_first(self, stream: str) -> str | None:

@@ -15,7 +15,7 @@ from rsched.store.failures import translate
 from rsched.store.forecast import ForecastVerbs
 from rsched.store.jobs import JobVerbs
 from rsched.store.keys import Keys
-from rsched.store.reconcile import MendVerbs
+from rsched.store.reconcile import RepairVerbs
 from rsched.store.recovery import RecoveryVerbs
 from rsched.store.scripts import load, verbs
 from rsched.store.ticks import TickVerbs
@@ -61,7 +61,7 @@ def _raw(reply: Any, **_: Any) -> Any:
     return reply
 
 
-class Store(JobVerbs, TickVerbs, WorkVerbs, RecoveryVerbs, ForecastVerbs, MendVerbs):
+class Store(JobVerbs, TickVerbs, WorkVerbs, RecoveryVerbs, ForecastVerbs, RepairVerbs):
     """All verbs of one shard. Not a verb decides by a local clock; every error of the server is Unavailable."""
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Verbs of the scheduler: own, claim, calendars, misfire, payout, release, reap."""
+"""Verbs of the scheduler: own, claim, calendars, misfire, catch_up, release, reap."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from rsched.core.ids import JobId, RunId
-from rsched.core.packed import JobRecord, RunRecord, unpack_job, unpack_run
+from rsched.core.jobs.packed import JobRecord, RunRecord, unpack_job, unpack_run
 from rsched.store.base import Base, tags
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class MisfireItem(NamedTuple):
     """How a late job is settled; see lua/misfire.lua. Instants in ms, None for none. catch_up: both ends included."""
 
     job: JobId
-    sv: int
+    schedule_version: int
     due: int
     following: int | None
     run_at: int | None
@@ -63,14 +63,14 @@ class CatchupRange(NamedTuple):
     job: JobId
     start: int
     end: int
-    sv: int
+    schedule_version: int
     flags: str
     made_at: int
     score: int
 
     @property
     def member(self) -> str:
-        return f"{self.job}|{self.start}|{self.end}|{self.sv}|{self.flags}|{self.made_at}"
+        return f"{self.job}|{self.start}|{self.end}|{self.schedule_version}|{self.flags}|{self.made_at}"
 
 
 class QueueLoad(NamedTuple):
@@ -123,7 +123,7 @@ class TickVerbs(Base):
     ) -> Ownership:
         """Renews the scheduler's lease (0: leaves), takes and gives partitions."""
         group = [(p, 1) for p in take] + [(p, 0) for p in give]
-        reply = await self._call("own", group, scheduler=scheduler, lease_ms=lease_ms)
+        reply = await self._call("acquire_partitions", group, scheduler=scheduler, lease_ms=lease_ms)
         taken = {int(p): int(e) for p, e in zip(reply[3][::2], reply[3][1::2], strict=True)}
         return Ownership(tags(reply[2]), taken, int(reply[4]) if reply[4] else None)
 
@@ -156,9 +156,11 @@ class TickVerbs(Base):
             [int(p) for p in reply[6]],
         )
 
-    async def fill_calendar(self, schedule: str, *, after: int, occurrences: Sequence[int], ended: bool) -> None:
+    async def cache_occurrences(self, schedule: str, *, after: int, occurrences: Sequence[int], ended: bool) -> None:
         """All occurrences of the schedule after `after`, up to the last one given; ended where none follow."""
-        await self._call("calendar", [(o,) for o in occurrences], schedule=schedule, after=after, ended=int(ended))
+        await self._call(
+            "cache_occurrences", [(o,) for o in occurrences], schedule=schedule, after=after, ended=int(ended)
+        )
 
     async def ended_pauses(self, *, limit: int) -> list[JobId]:
         """Paused jobs whose pause ends by now, those first that waited longest."""
@@ -184,7 +186,7 @@ class TickVerbs(Base):
         group = [
             (
                 i.job,
-                i.sv,
+                i.schedule_version,
                 i.due,
                 "" if i.following is None else i.following,
                 "" if i.run_at is None else i.run_at,
@@ -195,7 +197,7 @@ class TickVerbs(Base):
             )
             for i in items
         ]
-        return tags((await self._call("misfire", group))[2])
+        return tags((await self._call("resolve_misfires", group))[2])
 
     async def catchup(self, *, limit: int) -> list[CatchupRange]:
         """Ranges that may be paid out now."""
@@ -206,8 +208,12 @@ class TickVerbs(Base):
         out = []
         for member, score in found:
             try:
-                job, start, end, sv, flags, made_at = member.decode().split("|")
-                out.append(CatchupRange(JobId(job), int(start), int(end), int(sv), flags, int(made_at), int(score)))
+                job, start, end, schedule_version, flags, made_at = member.decode().split("|")
+                out.append(
+                    CatchupRange(
+                        JobId(job), int(start), int(end), int(schedule_version), flags, int(made_at), int(score)
+                    )
+                )
             except ValueError:
                 continue  # no range of ours: it must not stop the others
         return out
@@ -224,7 +230,7 @@ class TickVerbs(Base):
             for q, started, ready in zip(queues, found[::2], found[1::2], strict=True)
         }
 
-    async def payout(
+    async def catch_up(
         self,
         paid: CatchupRange,
         *,
@@ -239,7 +245,7 @@ class TickVerbs(Base):
         schedule any more).
         """
         reply = await self._call(
-            "payout",
+            "catch_up",
             [(o,) for o in occurrences],
             member=paid.member,
             score=paid.score,
@@ -257,7 +263,7 @@ class TickVerbs(Base):
 
     async def expired(self, *, after_ms: int, limit: int) -> tuple[list[ExpiredRun], bool]:
         """Runs whose lease ended at least after_ms ago, and whether there are more."""
-        reply = await self._call("expired", after_ms=after_ms, limit=limit)
+        reply = await self._call("expired_leases", after_ms=after_ms, limit=limit)
         items = reply[3]
         out = []
         for run, record, value in zip(items[::3], items[1::3], items[2::3], strict=True):

@@ -1,4 +1,4 @@
-"""Verbs of the worker: fetch, finish, giveback, adopt, leave (renew has a synchronous twin in renewer.py)."""
+"""Verbs of the worker: fetch, finish, requeue, adopt, leave (renew has a synchronous twin in renewer.py)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rsched.core.ids import RunId, WorkerId
-from rsched.core.model import Definition, with_payload
-from rsched.core.packed import FLAG_MANUAL, JobHead, unpack_job
+from rsched.core.jobs.model import Definition, with_payload
+from rsched.core.jobs.packed import FLAG_MANUAL, JobHead, unpack_job
 from rsched.core.states import RunState
 from rsched.store.base import Base, tags
 
@@ -100,9 +100,9 @@ class WorkVerbs(Base):
         group = [(i.run, i.fence, i.outcome.code, i.delay_ms, i.started_at, i.error[:MAX_ERROR]) for i in items]
         return tags((await self._call("finish", group, worker=worker, request=request))[2])
 
-    async def giveback(self, worker: WorkerId, items: Sequence[tuple[RunId, int]]) -> list[str]:
+    async def requeue(self, worker: WorkerId, items: Sequence[tuple[RunId, int]]) -> list[str]:
         """Runs (and fences) that were fetched and not started. tags: ok, stale_fence, missing."""
-        return tags((await self._call("giveback", items, worker=worker))[2])
+        return tags((await self._call("requeue", items, worker=worker))[2])
 
     async def renew(self, worker: WorkerId, *, lease_ms: int, items: Sequence[tuple[RunId, int]]) -> RenewReply:
         reply = await self._call("renew", items, worker=worker, lease_ms=lease_ms)
@@ -111,7 +111,7 @@ class WorkVerbs(Base):
     async def adopt(
         self, worker: WorkerId, *, lease_ms: int, queues: Sequence[str], items: Sequence[tuple[RunId, int, int]]
     ) -> list[str]:
-        """Presents (run, attempt, fence) held since before an opening. tags: ok, stale_fence, missing."""
+        """Presents (run, attempt, fence) held since before a recovery. tags: ok, stale_fence, missing."""
         reply = await self._call("adopt", items, worker=worker, lease_ms=lease_ms, queues=",".join(queues))
         return tags(reply[3])
 
@@ -134,5 +134,5 @@ class WorkVerbs(Base):
         pipe = self.client.pipeline(transaction=True)
         for name in (self.keys.workers, self.keys.requests, self.keys.finishes):
             pipe.hdel(name, worker)
-        pipe.srem(self.keys.holders, worker)
+        pipe.srem(self.keys.unconfirmed, worker)
         await self._redis(pipe.execute())

@@ -1,4 +1,4 @@
-"""After a shard was opened anew: say which attempts are held, before anything else is fetched or finished."""
+"""After a shard was opened anew: say which attempts are active, before anything else is fetched or finished."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Sequence
 
 from rsched.core.ids import WorkerId
 from rsched.runtime.clock import Clock
-from rsched.worker.attempt import Held, Stop
+from rsched.worker.attempt import ActiveAttempts, Stop
 from rsched.worker.ports import WorkStore
 
 
 class Adoption:
-    """era counts the openings seen: an answer that spans two eras says nothing about a run that Redis may have lost."""
+    """era counts the recoveries seen: an answer that spans two eras says nothing about a run that Redis may have lost."""
 
     def __init__(
-        self, store: WorkStore, worker: WorkerId, *, held: Held, queues: Sequence[str], lease_ms: int,
+        self, store: WorkStore, worker: WorkerId, *, active: ActiveAttempts, queues: Sequence[str], lease_ms: int,
         margin_ms: int, clock: Clock, log: logging.Logger,
     ) -> None:  # fmt: skip
-        self._store, self._worker, self._held = store, worker, held
+        self._store, self._worker, self._active = store, worker, active
         self._queues, self._lease_ms, self._margin_ms = queues, lease_ms, margin_ms
         self._clock, self._log = clock, log
         self._lock = asyncio.Lock()
         self._due = False
         self.era = 0
 
-    async def on_reopened(self) -> None:
+    async def on_new_generation(self) -> None:
         """Called by the store when a reply shows a new generation, before it goes on with the verb."""
         # Before the first await: other tasks must not slip through settle() meanwhile.
         self._due = True
@@ -34,7 +34,7 @@ class Adoption:
         await self.settle()
 
     async def settle(self) -> None:
-        """Returns once Redis knows what is held. ShardClosed or Unavailable; then it is still due."""
+        """Returns once Redis knows what is active. ShardClosed or Unavailable; then it is still due."""
         while self._due:
             async with self._lock:
                 if self._due:
@@ -44,7 +44,7 @@ class Adoption:
         era, sent = self.era, self._clock.boot_ms()
         # Ended ones too: their result is not acknowledged and will be presented. Not those whose lease is over.
         mine = [
-            a for a in self._held.all()
+            a for a in self._active.all()
             if a.ended or (a.deadline > sent and not (a.stopping is not None and a.stopping.forfeits))
         ]  # fmt: skip
         items = [(a.run, a.attempt, a.fence) for a in mine]
@@ -54,6 +54,6 @@ class Adoption:
                 a.deadline = max(a.deadline, sent + self._lease_ms - self._margin_ms)
             elif not a.ended:
                 a.stop(Stop.LOST, self._clock.boot_ms())
-        self._log.warning("adopted after an opening", extra={"fields": {"held": len(mine), "kept": tags.count("ok")}})
+        self._log.warning("adopted after a recovery", extra={"fields": {"active": len(mine), "kept": tags.count("ok")}})
         if era == self.era:
             self._due = False

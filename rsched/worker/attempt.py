@@ -7,7 +7,7 @@ import enum
 import threading
 
 from rsched.core.ids import JobId, RunId
-from rsched.core.model import Definition
+from rsched.core.jobs.model import Definition
 from rsched.store.work import FetchedRun
 from rsched.worker.context import JobContext, at, traceparent
 
@@ -87,7 +87,7 @@ class Attempt:
         )
 
 
-class Held:
+class ActiveAttempts:
     """All attempts from fetch until Redis has acknowledged their end. Read by the lease threads, changed by the loop.
 
     Keyed by fence: a run may be fetched again before the answer to its last finish is here.

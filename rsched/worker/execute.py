@@ -7,7 +7,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping
 
-from rsched.core.model import queue_of
+from rsched.core.jobs.model import queue_of
 from rsched.core.retry import backoff_ms
 from rsched.core.states import RunState
 from rsched.runtime.clock import Clock
@@ -16,7 +16,7 @@ from rsched.store.work import FinishItem
 from rsched.worker.attempt import Attempt, Stop
 from rsched.worker.targets.base import Target, TargetFailed
 
-# Ended is called once for each attempt; None where there is nothing to finish: given back, or no longer ours.
+# Ended is called once for each attempt; None where there is nothing to finish: requeued, or no longer ours.
 Ended = Callable[[Attempt, FinishItem | None], None]
 
 _CANCELLED = "cancelled"
@@ -30,11 +30,11 @@ class LeaseOver(Exception):
 class Counters:
     """Attempts by how they ended, since the process started."""
 
-    __slots__ = ("cancelled", "dead", "dropped", "fetched", "given_back", "retrying", "succeeded")
+    __slots__ = ("cancelled", "dead", "dropped", "fetched", "requeued", "retrying", "succeeded")
 
     def __init__(self) -> None:
         self.fetched = self.succeeded = self.retrying = self.dead = 0
-        self.cancelled = self.given_back = self.dropped = 0
+        self.cancelled = self.requeued = self.dropped = 0
 
 
 def describe(error: BaseException) -> str:
@@ -116,7 +116,7 @@ class Executor:
                 )
                 return None
             if stop is Stop.GIVEBACK and not attempt.started_at:
-                counters.given_back += 1
+                counters.requeued += 1
                 return None
             if stop is Stop.CANCEL:
                 counters.cancelled += 1

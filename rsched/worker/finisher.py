@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 
 from rsched.core.ids import WorkerId
-from rsched.core.model import queue_of
+from rsched.core.jobs.model import queue_of
 from rsched.runtime.clock import Clock
 from rsched.runtime.loop import Wake
 from rsched.runtime.metrics import Metrics
 from rsched.store.work import FinishItem
 from rsched.worker.adoption import Adoption
-from rsched.worker.attempt import Attempt, Held
+from rsched.worker.attempt import ActiveAttempts, Attempt
 from rsched.worker.ports import WorkStore
 
 BATCH = 200
@@ -22,9 +22,16 @@ class Finisher:
     """One call at a time. Its request number is repeated while the answer is unknown, so a repeat changes nothing."""
 
     def __init__(
-        self, store: WorkStore, worker: WorkerId, *, held: Held, adoption: Adoption, clock: Clock, metrics: Metrics
+        self,
+        store: WorkStore,
+        worker: WorkerId,
+        *,
+        active: ActiveAttempts,
+        adoption: Adoption,
+        clock: Clock,
+        metrics: Metrics,
     ) -> None:
-        self._store, self._worker, self._held = store, worker, held
+        self._store, self._worker, self._active = store, worker, active
         self._adoption, self._clock, self._attempts = adoption, clock, metrics.attempts
         self._pending: deque[tuple[Attempt, FinishItem]] = deque()
         self._batch: list[tuple[Attempt, FinishItem]] = []
@@ -60,7 +67,7 @@ class Finisher:
                 again.append(entry)
                 continue
             attempt, item = entry
-            self._held.remove(attempt)
+            self._active.remove(attempt)
             refused = tag in ("stale_fence", "missing")
             self.refused += refused
             d = attempt.definition

@@ -16,7 +16,7 @@ from typing import Any
 from rsched.core.errors import Unavailable
 from rsched.core.ids import WorkerId
 from rsched.runtime.clock import Clock
-from rsched.worker.attempt import Attempt, Held, Stop
+from rsched.worker.attempt import ActiveAttempts, Attempt, Stop
 from rsched.worker.ports import Renewer
 
 EXIT_STUCK = 70
@@ -58,16 +58,16 @@ class Renewal:
     """Renews all leases in one call. suspect: told (in the loop) what Redis no longer knows, cancelled: what to stop."""
 
     def __init__(
-        self, renewer: Renewer, worker: WorkerId, *, held: Held, lease_ms: int, renew_ms: int, margin_ms: int,
+        self, renewer: Renewer, worker: WorkerId, *, active: ActiveAttempts, lease_ms: int, renew_ms: int, margin_ms: int,
         clock: Clock, post: Post, suspect: Callable[[list[Attempt]], None], log: logging.Logger,
     ) -> None:  # fmt: skip
-        self._renewer, self._worker, self._held = renewer, worker, held
+        self._renewer, self._worker, self._active = renewer, worker, active
         self._lease_ms, self._renew_ms, self._margin_ms = lease_ms, renew_ms, margin_ms
         self._clock, self._post, self._suspect, self._log = clock, post, suspect, log
         self._failing = False
 
     def step(self) -> float:
-        attempts = [a for a in self._held.all() if a.stopping is None or not a.stopping.forfeits]
+        attempts = [a for a in self._active.all() if a.stopping is None or not a.stopping.forfeits]
         if not attempts:
             return float(self._renew_ms)
         sent = self._clock.boot_ms()
@@ -91,7 +91,7 @@ class Renewal:
             elif tag != "ok":
                 suspects.append(attempt)
         if suspects:
-            # Not stopped yet: after an opening Redis may have forgotten what it has still to hear about.
+            # Not stopped yet: after a recovery Redis may have forgotten what it has still to hear about.
             self._post(self._suspect, suspects)
         return float(self._renew_ms)
 
@@ -110,10 +110,10 @@ class Watchdog:
     """
 
     def __init__(
-        self, *, held: Held, margin_ms: int, grace_ms: int, clock: Clock, post: Post,
+        self, *, active: ActiveAttempts, margin_ms: int, grace_ms: int, clock: Clock, post: Post,
         stuck: Callable[[Attempt], None], leave: Callable[[int], Any], log: logging.Logger,
     ) -> None:  # fmt: skip
-        self._held, self._margin_ms, self._grace_ms = held, margin_ms, grace_ms
+        self._active, self._margin_ms, self._grace_ms = active, margin_ms, grace_ms
         self._clock, self._post, self._stuck, self._leave, self._log = clock, post, stuck, leave, log
         self._forfeited_at: dict[int, int] = {}
 
@@ -121,7 +121,7 @@ class Watchdog:
         now = self._clock.boot_ms()
         pause = _LOOK_MS
         before, self._forfeited_at = self._forfeited_at, {}
-        for attempt in self._held.running():
+        for attempt in self._active.running():
             stopping = attempt.stopping
             if attempt.deadline <= now or (stopping is not None and stopping.forfeits):
                 if stopping is None or not stopping.forfeits:

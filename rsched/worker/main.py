@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, closing
 import anyio
 
 from rsched.core.ids import WorkerId, short_hash
-from rsched.core.model import HTTP_QUEUE
+from rsched.core.jobs.model import HTTP_QUEUE
 from rsched.core.settings import WorkerSettings
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger

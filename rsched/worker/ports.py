@@ -10,7 +10,7 @@ from rsched.store.work import FetchReply, FinishItem, RenewReply
 
 
 class WorkStore(Protocol):
-    on_reopened: Callable[[], Awaitable[None]] | None
+    on_new_generation: Callable[[], Awaitable[None]] | None
 
     def now_ms(self) -> int: ...
 
@@ -20,7 +20,7 @@ class WorkStore(Protocol):
 
     async def finish(self, worker: WorkerId, *, request: int, items: Sequence[FinishItem]) -> list[str]: ...
 
-    async def giveback(self, worker: WorkerId, items: Sequence[tuple[RunId, int]]) -> list[str]: ...
+    async def requeue(self, worker: WorkerId, items: Sequence[tuple[RunId, int]]) -> list[str]: ...
 
     async def renew(self, worker: WorkerId, *, lease_ms: int, items: Sequence[tuple[RunId, int]]) -> RenewReply: ...
 

@@ -1,6 +1,6 @@
 """A worker's loops over one shard: fetch, execute, finish, verify; and its drain.
 
-Fetch is the heartbeat and the only source of leases. What is fetched is in `held` until Redis has answered for its end.
+Fetch is the heartbeat and the only source of leases. What is fetched is in `active` until Redis has answered for its end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rsched.runtime.clock import Clock
 from rsched.runtime.loop import Wake, run_steps
 from rsched.runtime.metrics import (
     ATTEMPTS_DROPPED,
-    ATTEMPTS_GIVEN_BACK,
+    ATTEMPTS_REQUEUED,
     ATTEMPTS_RUNNING,
     CONCURRENCY,
     RESULTS_WAITING,
@@ -28,7 +28,7 @@ from rsched.runtime.metrics import (
 )
 from rsched.store.work import FinishItem
 from rsched.worker.adoption import Adoption
-from rsched.worker.attempt import Attempt, Held, Stop
+from rsched.worker.attempt import ActiveAttempts, Attempt, Stop
 from rsched.worker.execute import Counters, Executor
 from rsched.worker.finisher import Finisher
 from rsched.worker.lease import EXIT_STUCK, Renewal, StepThread, Watchdog, poster, settle
@@ -60,25 +60,27 @@ class Runtime:
     ) -> None:  # fmt: skip
         self._store, self._worker, self._queues, self._limits = store, worker, tuple(queues), limits
         self._clock, self._log, self._leave = clock, log, leave
-        self.held = Held()
+        self.active = ActiveAttempts()
         self.counters = Counters()
         metrics = metrics or Metrics("worker")
         self.adoption = Adoption(
-            store, worker, held=self.held, queues=queues, lease_ms=limits.lease_ms, margin_ms=limits.margin_ms,
+            store, worker, active=self.active, queues=queues, lease_ms=limits.lease_ms, margin_ms=limits.margin_ms,
             clock=clock, log=log,
         )  # fmt: skip
-        self.finisher = Finisher(store, worker, held=self.held, adoption=self.adoption, clock=clock, metrics=metrics)
+        self.finisher = Finisher(
+            store, worker, active=self.active, adoption=self.adoption, clock=clock, metrics=metrics
+        )
         self._executor = Executor(
             targets, now_ms=store.now_ms, ended=self._ended, counters=self.counters, clock=clock,
             rng=random.Random(), log=log, metrics=metrics,
         )  # fmt: skip
         post = poster(asyncio.get_running_loop())
         self.renewal = Renewal(
-            renewer, worker, held=self.held, lease_ms=limits.lease_ms, renew_ms=limits.renew_ms,
+            renewer, worker, active=self.active, lease_ms=limits.lease_ms, renew_ms=limits.renew_ms,
             margin_ms=limits.margin_ms, clock=clock, post=post, suspect=self._suspect, log=log,
         )  # fmt: skip
         self.watchdog = Watchdog(
-            held=self.held, margin_ms=limits.margin_ms, grace_ms=limits.margin_ms, clock=clock, post=post,
+            active=self.active, margin_ms=limits.margin_ms, grace_ms=limits.margin_ms, clock=clock, post=post,
             stuck=self._stuck, leave=leave, log=log,
         )  # fmt: skip
         self._group: anyio.abc.TaskGroup | None = None
@@ -90,7 +92,7 @@ class Runtime:
         self._fetch_wake, self._verify_wake, self._idle, self._halt = Wake(), Wake(), Wake(), anyio.Event()
         self._suspects: list[Attempt] = []
         self._returns: list[Attempt] = []
-        store.on_reopened = self.adoption.on_reopened
+        store.on_new_generation = self.adoption.on_new_generation
         metrics.before_scrape.append(lambda: self._gauge(metrics))
 
     def _gauge(self, metrics: Metrics) -> None:
@@ -98,7 +100,7 @@ class Runtime:
         metrics.put(RESULTS_WAITING, value=len(self.finisher))
         metrics.put(CONCURRENCY, value=self._limits.concurrency)
         metrics.put(ATTEMPTS_DROPPED, value=self.counters.dropped)
-        metrics.put(ATTEMPTS_GIVEN_BACK, value=self.counters.given_back)
+        metrics.put(ATTEMPTS_REQUEUED, value=self.counters.requeued)
 
     async def run(self, stop: anyio.Event) -> None:
         """Until stop is set and the drain is over."""
@@ -168,7 +170,7 @@ class Runtime:
         self.counters.fetched += len(attempts)
         run = self._executor.run
         for attempt in attempts:
-            self.held.add(attempt)
+            self.active.add(attempt)
             if self._draining:
                 attempt.stop(Stop.GIVEBACK, self._clock.boot_ms())
             self._group.start_soon(run, attempt)
@@ -180,7 +182,7 @@ class Runtime:
         elif attempt.stopping is Stop.GIVEBACK:
             self._returns.append(attempt)
         else:
-            self.held.remove(attempt)
+            self.active.remove(attempt)
         if self._starved:
             self._fetch_wake.set()
         if self._draining:
@@ -202,7 +204,7 @@ class Runtime:
 
     def cancel(self, run: str) -> None:
         """Stops the attempt at this run, if it is here."""
-        for attempt in self.held.running():
+        for attempt in self.active.running():
             if attempt.run == run:
                 attempt.stop(Stop.CANCEL, self._clock.boot_ms())
 
@@ -211,7 +213,7 @@ class Runtime:
         self._verify_wake.set()
 
     async def _verify(self) -> bool:
-        """Asks again about attempts that a renewal was refused for; after an opening this makes the worker adopt first."""
+        """Asks again about attempts that a renewal was refused for; after a recovery this makes the worker adopt first."""
         doubtful = [a for a in self._suspects if not a.ended]
         if doubtful:
             await self.adoption.settle()
@@ -241,25 +243,25 @@ class Runtime:
     async def _drain(self) -> None:
         """Gives back what has not started, waits for what has, stops the rest, presents the last results."""
         now = self._clock.boot_ms
-        running = self.held.running()
+        running = self.active.running()
         for attempt in running:
             if not attempt.started_at:
                 attempt.stop(Stop.GIVEBACK, now())
         self._log.info("draining", extra={"fields": {"running": self._running}})
         await self._until_idle(now() + self._limits.drain_ms)
-        for attempt in self.held.running():
+        for attempt in self.active.running():
             attempt.stop(Stop.SHUTDOWN, now())
         await self._until_idle(now() + _STOP_MS)
         end = now() + _FLUSH_MS
-        await self._give_back()
+        await self._requeue()
         while len(self.finisher) and now() < end:
             await self.finisher.emptied.wait(min(20, end - now()))
-        left = self.held.running()
+        left = self.active.running()
         if left or self._is_stuck:
             # Their functions still run; this process' end is theirs, and their leases end by themselves.
             self._log.critical("attempts do not stop: the process goes", extra={"fields": {"attempts": len(left)}})
             self._leave(EXIT_STUCK)
-        elif not len(self.held):
+        elif not len(self.active):
             try:
                 await self._store.leave(self._worker)
             except Unavailable:
@@ -267,22 +269,22 @@ class Runtime:
 
     async def _until_idle(self, until_ms: int) -> None:
         while True:
-            await self._give_back()
+            await self._requeue()
             left = until_ms - self._clock.boot_ms()
             if self._running - self._hopeless() <= 0 or left <= 0:
                 return
             await self._idle.wait(left)
 
     def _hopeless(self) -> int:
-        return sum(a.reported for a in self.held.running()) if self._is_stuck else 0
+        return sum(a.reported for a in self.active.running()) if self._is_stuck else 0
 
-    async def _give_back(self) -> None:
+    async def _requeue(self) -> None:
         attempts, self._returns = self._returns, []
         if not attempts:
             return
         try:
-            await self._store.giveback(self._worker, [(a.run, a.fence) for a in attempts])
+            await self._store.requeue(self._worker, [(a.run, a.fence) for a in attempts])
         except Unavailable as error:
-            self._log.warning("%d runs could not be given back, their leases will end: %s", len(attempts), error)
+            self._log.warning("%d runs could not be requeued, their leases will end: %s", len(attempts), error)
         for attempt in attempts:
-            self.held.remove(attempt)
+            self.active.remove(attempt)

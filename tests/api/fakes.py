@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from rsched.core.ids import RunId, split_run_id
-from rsched.core.misfire import NOTHING_MISSED, Settled
-from rsched.core.packed import JobHead, JobRecord, RunRecord, misfire_code, overlap_code, unpack_job
+from rsched.core.jobs.packed import JobHead, JobRecord, RunRecord, misfire_code, overlap_code, unpack_job
+from rsched.core.schedule.misfire import NOTHING_MISSED, Settled
 from rsched.core.states import JobState, RunState
-from rsched.ledger.stored import StoredExclusions, StoredRun, StoredSkip, with_attempts
+from rsched.ledger.stored import StoredCalendar, StoredRun, StoredSkip, with_attempts
 from rsched.store.jobs import Exclusions, PutReply, TriggerReply, VerbReply
-from rsched.store.recovery import Repair
+from rsched.store.recovery import RestoreProgress
 
 NOW = 1_793_000_000_000
 
@@ -58,8 +58,8 @@ class FakeStore:
     workers: dict[str, int] = field(default_factory=lambda: {"w1": NOW})
     before_put: Any = None
     generation: str = "1"
-    on_reopened: Any = None
-    restoration: Repair | None = None
+    on_new_generation: Any = None
+    restoration: RestoreProgress | None = None
 
     keys = SimpleNamespace(due=lambda p: p)
 
@@ -108,7 +108,7 @@ class FakeStore:
     async def get_job(self, job: str) -> Any:
         return self.jobs.get(job)
 
-    async def coming_back(self) -> bool:
+    async def restore_in_progress(self) -> bool:
         return self.restoration is not None and self.restoration.phase != "done"
 
     async def get_run(self, run: str) -> RunRecord | None:
@@ -127,7 +127,12 @@ class FakeStore:
             return VerbReply("completed", now, None, 0)
         if old.head.state is JobState.COMPLETED and to is JobState.PAUSED:
             return VerbReply("completed", now, None, 0)
-        head = old.head._replace(state=to, version=old.head.version + 1, sv=old.head.sv + 1, sv_at=now)
+        head = old.head._replace(
+            state=to,
+            version=old.head.version + 1,
+            schedule_version=old.head.schedule_version + 1,
+            schedule_changed_at=now,
+        )
         self.jobs[job] = head if to is JobState.DELETED else old._replace(head=head)
         return VerbReply("ok", now, self._entry(), head.version)
 
@@ -165,18 +170,18 @@ class FakeStore:
                 self.skips.append(missed.skipped)
         return reply
 
-    async def backfill(self, job: str, *, sv: int, ranges: Any, counts: Any = ()) -> VerbReply:
+    async def backfill(self, job: str, *, schedule_version: int, ranges: Any, counts: Any = ()) -> VerbReply:
         self.backfills.append((job, list(ranges), list(counts)))
         return VerbReply("ok", self.clock.ms, self._entry(), 0)
 
     async def dues(self, jobs: Any) -> dict[str, int]:
         return {job: due for job in jobs if (due := self.due.get(job)) is not None}
 
-    async def get_exclusions(self, team: str, names: Any) -> dict[str, Exclusions]:
+    async def get_calendar(self, team: str, names: Any) -> dict[str, Exclusions]:
         found = {name: self.calendars.get((team, name)) for name in names}
         return {name: c for name, c in found.items() if c is not None and c.entries is not None}
 
-    async def put_exclusions(self, team: str, name: str, *, expect: int, entries: Any) -> VerbReply:
+    async def put_calendar(self, team: str, name: str, *, expect: int, entries: Any) -> VerbReply:
         old = self.calendars.get((team, name))
         version = old.version if old is not None else 0
         there = old is not None and old.entries is not None
@@ -211,7 +216,7 @@ class FakeStore:
             self.payloads[run] = payload
         if repeat_key:
             self.triggers[job, repeat_key], self.recorded_triggers[job, repeat_key] = run, now
-        self.runs[run] = RunRecord(RunState.QUEUED, 1, old.head.lane, 1, 0, 0, "", now, now, 0, flags)
+        self.runs[run] = RunRecord(RunState.QUEUED, 1, old.head.queue_key, 1, 0, 0, "", now, now, 0, flags)
         return TriggerReply("ok", now, self._entry(), run)  # type: ignore[arg-type]
 
     async def cancel(self, run: str) -> VerbReply:
@@ -285,18 +290,18 @@ class FakeLedger:
         at = self.store.recorded_triggers.get((job_id, key_hash))
         return at if at is not None and at >= since else None
 
-    async def occurrences_run(self, job_id: str, *, since: int, until: int, sv: int) -> set[int]:
+    async def occurrences_run(self, job_id: str, *, since: int, until: int, schedule_version: int) -> set[int]:
         found = (split_run_id(r) for r in self.store.runs if r.startswith(job_id))
         return {s[1] for s in found if s is not None and not s[2] and since <= s[1] < until}
 
-    async def open_catchups(self, job_id: str, *, sv: int) -> list[tuple[int, int]]:
+    async def open_catchups(self, job_id: str, *, schedule_version: int) -> list[tuple[int, int]]:
         return [r for job, ranges, _ in self.store.backfills if job == job_id for r in ranges]
 
     async def exclusions(self, names: Any) -> Any:
         found = {key: self.store.calendars[key] for key in names if key in self.store.calendars}
-        return {key: StoredExclusions(*key, c.version, NOW, c.entries) for key, c in found.items()}
+        return {key: StoredCalendar(*key, c.version, NOW, c.entries) for key, c in found.items()}
 
-    async def exclusions_page(self, team: str, *, cursor: Any, limit: int) -> Any:
+    async def calendars_page(self, team: str, *, cursor: Any, limit: int) -> Any:
         found = await self.exclusions(self.store.calendars)
         return [c for c in found.values() if c.team == team and c.entries is not None][:limit], None
 

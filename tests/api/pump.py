@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from rsched.core.packed import unpack_event
+from rsched.core.jobs.packed import unpack_event
 from rsched.ledger import Ledger
 from rsched.runtime.clock import SystemClock
 from rsched.store.store import Store
@@ -34,8 +34,8 @@ async def recording(
     store = Store.open(redis_url, prefix=prefix, shard="s0", clock=clock)
     async with Ledger(database_url, clock=clock) as ledger:
         generation, fence = await ledger.next_generation("s0", redis_fence=0)
-        assert await store.reopen(generation, fence=fence)
-        await store.open_(hold_ms=0)
+        assert await store.begin_recovery(generation, fence=fence)
+        await store.finish_recovery(recovery_grace_ms=0)
         task = asyncio.create_task(_pump(store, ledger, going))
         try:
             yield store

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from rsched_api.ack import HEADER, changes
 from rsched_api.app import ROUTES
+from rsched_api.http.ack import HEADER, changes
 
 from rsched.core.settings import ApiSettings
 from tests.api.conftest import World, job

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import requests
-from rsched_api import batch
-from rsched_api.batch_body import MAX_BATCH_BYTES, MAX_ERRORS, MAX_JOBS
-from rsched_api.deadline import left_s
+from rsched_api.http.batch_body import MAX_BATCH_BYTES, MAX_ERRORS, MAX_JOBS
+from rsched_api.http.deadline import left_s
+from rsched_api.routes import batch
 
 from rsched.core.settings import ApiSettings
 from rsched.store.jobs import PutReply

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rsched.core.misfire import Settled, SkippedRange
-from rsched.core.packed import JobRecord
+from rsched.core.jobs.packed import JobRecord
+from rsched.core.schedule.misfire import Settled, SkippedRange
 from rsched.core.states import JobState
 from tests.api.conftest import World, job
 from tests.api.fakes import NOW
@@ -84,7 +84,7 @@ def test_resume_settles_what_was_missed_as_asked_or_as_the_pause_said(
 def test_a_change_of_overlap_or_window_claims_what_is_staged_anew(world: World, change: Any) -> None:
     made = world.create(schedule={"every": "10s"})
     assert world.call("PUT", path(made), job(schedule={"every": "10s"}) | change).status == 200
-    assert (head(world, made).sv, world.store.due[made["job_id"]]) == (2, NOW + 10 * SECOND)
+    assert (head(world, made).schedule_version, world.store.due[made["job_id"]]) == (2, NOW + 10 * SECOND)
 
 
 def test_what_is_caught_up_goes_on_through_every_edit_that_leaves_the_schedule(world: World) -> None:
@@ -101,7 +101,7 @@ def test_a_change_of_anything_else_leaves_what_is_staged(world: World, change: A
     made = world.create(schedule={"every": "10s"})
     world.store.due[made["job_id"]] = NOW - 7
     assert world.call("PUT", path(made), job(schedule={"every": "10s"}) | change).status == 200
-    assert (head(world, made).sv, world.store.due[made["job_id"]]) == (1, NOW - 7)
+    assert (head(world, made).schedule_version, world.store.due[made["job_id"]]) == (1, NOW - 7)
 
 
 def test_a_one_off_that_has_begun_does_not_begin_again_when_its_overlap_changes(world: World) -> None:
@@ -109,14 +109,14 @@ def test_a_one_off_that_has_begun_does_not_begin_again_when_its_overlap_changes(
     world.clock.ms += 11 * SECOND
     world.store.due[made["job_id"]] = None
     put = world.call("PUT", path(made), job(schedule=made["schedule"], overlap="skip"))
-    assert (put.status, head(world, made).sv, world.store.due[made["job_id"]]) == (200, 1, None)
+    assert (put.status, head(world, made).schedule_version, world.store.due[made["job_id"]]) == (200, 1, None)
 
 
 def test_max_runs_of_the_same_rule_goes_on_counting(world: World) -> None:
     made = world.create(schedule={"every": "10s", "max_runs": 5})
     world.clock.ms += 25 * SECOND
     put = world.call("PUT", path(made), job(schedule={"every": "10s", "max_runs": 5}, timeout_s=5)).json
-    assert (put["schedule"], head(world, made).sv) == (made["schedule"], 1)
+    assert (put["schedule"], head(world, made).schedule_version) == (made["schedule"], 1)
 
 
 def test_a_trigger_has_a_payload_of_its_own_and_its_key_is_for_that_payload(world: World) -> None:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from rsched_api.deadline import Deadline, about, apart, left_s, restart
+from rsched_api.http.deadline import Deadline, about, apart, left_s, restart
 
 from rsched.core.errors import Unavailable
 from rsched.core.ids import JobId

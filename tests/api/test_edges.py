@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rsched_api import health, openapi
+from rsched_api import openapi
 from rsched_api.app import ROUTES
-from rsched_api.deadline import Deadline
+from rsched_api.http.deadline import Deadline
 from rsched_api.main import check_bind
+from rsched_api.routes import health
 
 from rsched.core.errors import Misconfigured
 from rsched.core.settings import ApiSettings

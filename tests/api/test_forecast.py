@@ -6,13 +6,13 @@ import random
 from collections import Counter
 
 import pytest
-from rsched_api import forecast as forecasts
+from rsched_api.routes import forecast as forecasts
 
 from bench.jobs import item
 from rsched.core.errors import Invalid
 from rsched.core.instants import parse_instant
-from rsched.core.model import ScheduleSpec
-from rsched.core.schedule import Draft, resolve
+from rsched.core.jobs.model import ScheduleSpec
+from rsched.core.schedule.schedule import Draft, resolve
 from tests.store.world import World
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from rsched.core.packed import JobRecord
+from rsched.core.jobs.packed import JobRecord
 from rsched.core.states import JobState
 from tests.api.conftest import World, job
 from tests.api.fakes import NOW
@@ -131,7 +131,7 @@ def test_a_put_that_leaves_the_schedule_keeps_due_and_schedule_version(world: Wo
     put = world.call("PUT", f"/v1/jobs/{made['job_id']}", job(schedule={"every": 10}, timeout_s=5))
     record = world.store.jobs[made["job_id"]]
     assert isinstance(record, JobRecord)
-    assert (record.head.sv, record.head.version, world.store.due[made["job_id"]]) == (1, 2, NOW - 7)
+    assert (record.head.schedule_version, record.head.version, world.store.due[made["job_id"]]) == (1, 2, NOW - 7)
     assert put.json["schedule"]["anchor"] == made["schedule"]["anchor"]
 
 
@@ -140,7 +140,7 @@ def test_a_put_of_another_schedule_bumps_the_schedule_version(world: World) -> N
     world.call("PUT", f"/v1/jobs/{made['job_id']}", job(schedule={"delay": "1m"}))
     record = world.store.jobs[made["job_id"]]
     assert isinstance(record, JobRecord)
-    assert (record.head.sv, record.head.kind, world.store.due[made["job_id"]]) == (2, "o", NOW + 60_000)
+    assert (record.head.schedule_version, record.head.kind, world.store.due[made["job_id"]]) == (2, "o", NOW + 60_000)
 
 
 def test_a_paused_job_stays_paused_when_it_is_replaced(world: World) -> None:

@@ -9,13 +9,13 @@ import pytest
 from rsched_api.app import create_app
 
 from rsched.core.errors import Unavailable
-from rsched.core.packed import KEYED_FOR_MS, JobRecord
+from rsched.core.jobs.packed import KEYED_FOR_MS, JobRecord
 from rsched.core.settings import ApiSettings
 from rsched.core.states import RunState
 from tests.api.calls import Caller
 from tests.api.conftest import World
 from tests.api.test_restoring import going_on, over
-from tests.recorder.rollback import reopened
+from tests.recorder.rollback import stale_generation
 from tests.recorder.steps import CLOCK, HOUR, Shard, within
 
 
@@ -106,7 +106,7 @@ def test_once_all_is_back_the_ledger_is_not_asked_for_keys(world: World, monkeyp
     assert trigger(world, job_id).json["run_id"] == run
 
 
-@pytest.mark.parametrize("all_back", [True, False], ids=["after the rebuild", "beside it"])
+@pytest.mark.parametrize("all_back", [True, False], ids=["after the background restore", "beside it"])
 def test_over_real_servers_a_repeat_after_a_total_loss_gives_the_same_run(
     redis_url: str, database_url: str, redis_prefix: str, all_back: bool
 ) -> None:
@@ -124,9 +124,9 @@ def test_over_real_servers_a_repeat_after_a_total_loss_gives_the_same_run(
             assert s.done == {run: 1}
             await s.record()
             await s.redis.delete(*[key async for key in s.redis.scan_iter(s.keys.prefix + ":*")])
-            await reopened(s, all_back=all_back)
+            await stale_generation(s, all_back=all_back)
             async with s.recording():
-                # Once it learns of the opening, an API process that lived through it says so and changes nothing.
+                # Once it learns of the recovery, an API process that lived through it says so and changes nothing.
                 again = await call("POST", path, {"payload": 1}, idempotency_key="k")
                 if again.status == 503:
                     again = await call("POST", path, {"payload": 1}, idempotency_key="k")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsched.core.errors import Unavailable
-from rsched.store.recovery import Repair
+from rsched.store.recovery import RestoreProgress
 from tests.api.conftest import World, job
 
 
@@ -20,7 +20,7 @@ def test_a_repeat_makes_nothing_anew_while_definitions_come_back(
     assert world.call("POST", f"{path}?ack=redis", body, Idempotency_Key="k1").status == 201
     world.store.jobs.clear()
     world.store.generation = "2"
-    world.store.restoration = Repair("jobs", 2, 0, 10, 0, 0)
+    world.store.restoration = RestoreProgress("jobs", 2, 0, 10, 0, 0)
 
     async def away(*_: object) -> Any:
         raise Unavailable("Postgres is away")

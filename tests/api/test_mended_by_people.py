@@ -1,4 +1,4 @@
-"""What people have to mend in Redis or Postgres is answered as 503, which names it, until they have."""
+"""What people have to fix in Redis or Postgres is answered as 503, which names it, until they have."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def refused(answer: requests.Response, *, with_words: str) -> None:
     assert int(answer.headers["Retry-After"]) >= 1
 
 
-def test_a_key_of_another_type_and_a_table_that_is_gone_are_503_until_they_are_mended(
+def test_a_key_of_another_type_and_a_table_that_is_gone_are_503_until_they_are_fixed(
     served: Served,
     redis_url: str,
     redis_prefix: str,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rsched.core.packed import JobRecord
+from rsched.core.jobs.packed import JobRecord
 from rsched.core.states import JobState
-from rsched.store.recovery import Repair
+from rsched.store.recovery import RestoreProgress
 from tests.api.conftest import World, job
 from tests.api.fakes import NOW
 
@@ -27,7 +27,7 @@ each_verb = pytest.mark.parametrize("verb", VERBS)
 
 def going_on(world: World, *, done: int) -> None:
     world.store.generation = "2"
-    world.store.restoration = Repair("jobs", 2, done, 10, 0, NOW)
+    world.store.restoration = RestoreProgress("jobs", 2, done, 10, 0, NOW)
 
 
 def over(world: World) -> None:
@@ -80,7 +80,7 @@ def test_a_job_that_is_back_can_be_changed_while_others_are_not(world: World) ->
     assert world.call("POST", f"/v1/jobs/{made['job_id']}/pause").status == 200
 
 
-def test_once_all_is_back_nothing_more_is_asked_until_the_next_opening(world: World) -> None:
+def test_once_all_is_back_nothing_more_is_asked_until_the_next_recovery(world: World) -> None:
     made = world.create(name="n")
     going_on(world, done=10)
     over(world)
@@ -93,7 +93,7 @@ def test_once_all_is_back_nothing_more_is_asked_until_the_next_opening(world: Wo
         asked.append(1)
         return False
 
-    world.store.coming_back = counted  # type: ignore[method-assign]
+    world.store.restore_in_progress = counted  # type: ignore[method-assign]
     assert world.call("POST", f"/v1/jobs/{made['job_id']}/resume").status == 200
     assert not asked
     world.store.generation = "3"

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from rsched_api.together import Together
+from rsched_api.http.call_batcher import Together
 
 from rsched.core.errors import Unavailable
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rsched.core.errors import Invalid
-from rsched.core.validate import parse_job
+from rsched.core.jobs.validate import parse_job
 from tests.api.conftest import job
 
 
@@ -185,7 +185,7 @@ def test_a_text_that_breaks_off_is_no_json_whatever_its_first_field_is() -> None
 
 
 @pytest.mark.parametrize(
-    ("body", "field", "mend"),
+    ("body", "field", "fix"),
     [
         ({"misfire_policy": "skp"}, "misfire_policy", "write run_all, run_once, skip"),
         ({"schedule": {"cron": "@daily", "dst": {"gap": "skp"}}}, "schedule.dst.gap", "write shift, skip"),
@@ -194,7 +194,7 @@ def test_a_text_that_breaks_off_is_no_json_whatever_its_first_field_is() -> None
         ({"misfire": {"grcae": "5s"}}, "misfire.grcae", "known here: grace, catchup_window"),
     ],
 )
-def test_choices_and_known_fields_are_named(body: dict[str, Any], field: str, mend: str) -> None:
+def test_choices_and_known_fields_are_named(body: dict[str, Any], field: str, fix: str) -> None:
     whole = {"schedule": {"cron": "@daily"}, "target": {"type": "http", "url": "http://x/"}, **body}
     if "schedules" in body:
         del whole["schedule"]
@@ -202,4 +202,4 @@ def test_choices_and_known_fields_are_named(body: dict[str, Any], field: str, me
         parse_job(json.dumps(whole).encode())
     (error,) = caught.value.errors
     assert error.field.replace("[0]", ".*") == field
-    assert mend in error.message
+    assert fix in error.message

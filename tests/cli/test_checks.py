@@ -35,7 +35,7 @@ def test_a_well_set_server_passes_every_check() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "name", "mend"),
+    ("changes", "name", "fix"),
     [
         ({"redis_version": "6.2.14"}, "redis version", "7.0"),
         ({"redis_version": "?"}, "redis version", "7.0"),
@@ -56,10 +56,10 @@ def test_a_well_set_server_passes_every_check() -> None:
         ),
     ],
 )
-def test_what_breaks_a_promise_fails_with_its_mend(changes: dict[str, Any], name: str, mend: str) -> None:
+def test_what_breaks_a_promise_fails_with_its_fix(changes: dict[str, Any], name: str, fix: str) -> None:
     check = found(**changes)[name]
     assert check.status == "fail"
-    assert mend in check.mend
+    assert fix in check.fix
     with pytest.raises(Misconfigured, match="refusing to start"):
         refuse_broken(list(found(**changes).values()))
 
@@ -107,5 +107,5 @@ def test_a_valkey_is_named_as_such() -> None:
 
 def test_the_schema_must_be_this_releases() -> None:
     assert schema_check(2, known=2).status == "ok"
-    assert schema_check(0, known=2).mend == "run `rsched migrate`"
-    assert "upgrade rsched" in schema_check(3, known=2).mend
+    assert schema_check(0, known=2).fix == "run `rsched migrate`"
+    assert "upgrade rsched" in schema_check(3, known=2).fix

@@ -201,7 +201,7 @@ def test_next_is_computed_without_a_server() -> None:
         (["next", "@daily", "--from", "2026-10-25T00:00:00"], "--from"),
     ],
 )
-def test_next_refuses_with_the_field_and_the_mend(args: list[str], field: str) -> None:
+def test_next_refuses_with_the_field_and_the_fix(args: list[str], field: str) -> None:
     result = rsched(*args)
     assert result.exit_code == 1
     assert result.stderr.startswith(f"error: {field}: ")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rsched.core.model import JobSpec, Misfire, ScheduleSpec
+from rsched.core.jobs.model import JobSpec, Misfire, ScheduleSpec
 from tests.cli.test_commands import rsched
 from tests.client.fake_api import JOB, Reply, problem, serving
 

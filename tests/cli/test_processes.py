@@ -49,7 +49,7 @@ def test_doctor_fails_with_the_mend_where_no_server_is(nowhere: str) -> None:
     checks = {c["name"]: c for c in json.loads(result.stdout)["checks"]}
     assert result.exit_code == 1
     assert checks["redis"]["status"] == checks["postgres"]["status"] == "fail"
-    assert "RSCHED_REDIS_URL" in checks["redis"]["mend"]
+    assert "RSCHED_REDIS_URL" in checks["redis"]["fix"]
     assert checks["settings"]["status"] == "warn"
     assert "secret" not in result.output
 

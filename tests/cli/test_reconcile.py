@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from rsched.cli.main import app
-from rsched.store.recovery import Repair
+from rsched.store.recovery import RestoreProgress
 from tests.recorder.steps import HOUR, Shard, within
 
 Run = Callable[..., Result]
@@ -33,7 +33,7 @@ def reconcile(redis_url: str, database_url: str, redis_prefix: str) -> Run:
     return lambda *args: CliRunner().invoke(app, ["reconcile", *args], env=env)
 
 
-def test_a_pass_prints_what_it_mended_by_kind(
+def test_a_pass_prints_what_it_repaired_by_kind(
     on_shard: Callable[[Callable[[Shard], Awaitable[None]]], None], reconcile: Run
 ) -> None:
     async def body(s: Shard) -> None:
@@ -47,7 +47,7 @@ def test_a_pass_prints_what_it_mended_by_kind(
     done = reconcile()
     assert (done.exit_code, done.stdout.split()) == (1, ["KIND", "MENDED", "lease_without_run", "1"])
     again = reconcile()
-    assert (again.exit_code, again.stdout) == (0, "nothing to mend\n")
+    assert (again.exit_code, again.stdout) == (0, "nothing to repair\n")
     watched = reconcile("--watch", "--once")
     assert "2 passes, the last one" in watched.stdout
 
@@ -59,7 +59,9 @@ def test_a_restoration_is_shown_and_not_disturbed(
         await s.redis.zadd(s.keys.leases, {"j_0000000000000:1": 1})
         marker = await s.store.marker()
         assert marker is not None
-        await s.store.set_repair(Repair("jobs", marker.generation, 250, 1000, 3, await s.store.time()))
+        await s.store.set_restore_progress(
+            RestoreProgress("jobs", marker.generation, 250, 1000, 3, await s.store.time())
+        )
 
     on_shard(body)
     result = reconcile()
@@ -116,6 +118,6 @@ def test_what_cannot_be_judged_is_not_said_to_be_in_order(
     on_shard(body)
     done = in_its_own_process(redis_url, database_url, redis_prefix)
     assert done.returncode == 2
-    assert "nothing to mend" not in done.stdout
+    assert "nothing to repair" not in done.stdout
     assert done.stderr.startswith("error: a part of the reconciliation failed {'shard': 's0', 'part': ")
     assert "could not be judged: the ledger is behind, or there is an error above" in done.stderr

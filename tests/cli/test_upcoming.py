@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rsched.core.model import ScheduleSpec
+from rsched.core.jobs.model import ScheduleSpec
 from tests.cli.test_commands import rsched
 from tests.cli.test_create import FIELDS
 

@@ -9,7 +9,7 @@ import pytest
 from rsched.client import AsyncClient, Client
 from rsched.client.bodies import job_body
 from rsched.core import errors
-from rsched.core.model import FunctionTarget, JobSpec, ScheduleSpec
+from rsched.core.jobs.model import FunctionTarget, JobSpec, ScheduleSpec
 from tests.client.fake_api import JOB, RUN, Reply, SteppedClock, problem, serving
 
 OK = Reply(201, JOB)

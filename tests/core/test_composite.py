@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsched.core.calendars import MAX_MERGED, Union
 from rsched.core.errors import Invalid
-from rsched.core.exclusions import check_calendar
 from rsched.core.instants import MAX_INSTANT_MS, format_utc, parse_instant
-from rsched.core.model import DstPolicy, ScheduleSpec
-from rsched.core.schedule import Draft, Resolved, Schedule, calendar_names, load, resolve
-from rsched.core.zones import zone_info
+from rsched.core.jobs.model import DstPolicy, ScheduleSpec
+from rsched.core.schedule.bounds import MAX_MERGED, Union
+from rsched.core.schedule.exclusions import check_calendar
+from rsched.core.schedule.schedule import Draft, Resolved, Schedule, calendar_names, load, resolve
+from rsched.core.schedule.zones import zone_info
 
 NOW = parse_instant("2026-10-25T20:30:00.123Z")
 DAY = 86_400_000
@@ -150,7 +150,7 @@ def test_an_interval_keeps_its_kind_while_its_calendar_is_empty() -> None:
 
 
 @pytest.mark.parametrize("calendars", [None, {}, {"other": []}])
-def test_a_calendar_that_there_is_none_of_is_refused_with_the_mend(calendars: Calendars | None) -> None:
+def test_a_calendar_that_there_is_none_of_is_refused_with_the_fix(calendars: Calendars | None) -> None:
     errors = refused({"cron": "0 0 * * *", "exclude": "holidays"}, calendars=calendars)
     assert "PUT /v1/teams/{team}/calendars/holidays" in errors["schedule.exclude"]
     entry = {"cron": "0 0 * * *", "exclude": "holidays"}
@@ -424,7 +424,7 @@ CRON: dict[str, Any] = {"cron": "0 2 * * *"}
         (CRON | {"year": "soon"}, "schedule.year", "soon"),
     ],
 )  # fmt: skip
-def test_bad_input_names_its_field_and_the_mend(fields: dict[str, Any], field: str, words: str) -> None:
+def test_bad_input_names_its_field_and_the_fix(fields: dict[str, Any], field: str, words: str) -> None:
     assert list(refused(fields)) == [field]
     assert words in refused(fields)[field]
 

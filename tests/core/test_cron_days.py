@@ -7,8 +7,8 @@ from croniter import CroniterBadDateError, croniter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsched.core.cron import parse
-from rsched.core.cron_days import NaiveCron
+from rsched.core.cron.days import NaiveCron
+from rsched.core.cron.parser import parse
 
 EPOCH = datetime(1970, 1, 1)
 

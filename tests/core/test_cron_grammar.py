@@ -2,7 +2,7 @@
 
 import pytest
 
-from rsched.core.cron import MAX_LENGTH, CronError, Expression, parse
+from rsched.core.cron.parser import MAX_LENGTH, CronError, Expression, parse
 
 ALL_MINUTES, ALL_HOURS = tuple(range(60)), tuple(range(24))
 ALL_DAYS, ALL_MONTHS = tuple(range(1, 32)), tuple(range(1, 13))
@@ -132,7 +132,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("text", "words"), REFUSALS)
-def test_a_refusal_says_what_was_found_and_the_mend(text: str, words: str) -> None:
+def test_a_refusal_says_what_was_found_and_the_fix(text: str, words: str) -> None:
     with pytest.raises(CronError) as caught:
         parse(text)
     assert words in str(caught.value)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsched.core.cron import parse
-from rsched.core.cron_days import NaiveCron
-from rsched.core.cron_timetable import Gap, Missed, Overlap, Timetable
+from rsched.core.cron.days import NaiveCron
+from rsched.core.cron.parser import parse
+from rsched.core.cron.timetable import Gap, Missed, Overlap, Timetable
 from rsched.core.instants import MAX_INSTANT_MS, MIN_INSTANT_MS, format_local, format_utc, parse_instant
-from rsched.core.zones import FOREVER, Zone, load_zone, zone_info
+from rsched.core.schedule.zones import FOREVER, Zone, load_zone, zone_info
 
 VECTORS = json.loads(Path(__file__).with_name("cron_vectors.json").read_text())["vectors"]
 EPOCH = datetime(1970, 1, 1)

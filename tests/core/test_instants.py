@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rsched.core.instants import MAX_INSTANT_MS, MIN_INSTANT_MS, format_local, format_utc, parse_instant
-from rsched.core.zones import zone_info, zone_names
+from rsched.core.schedule.zones import zone_info, zone_names
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_rfc_3339_text_is_one_instant(text: str, ms: int) -> None:
         ("tomorrow" * 1000, "is no RFC 3339 instant"),
     ],
 )
-def test_other_text_is_refused_with_the_mend(text: str, words: str) -> None:
+def test_other_text_is_refused_with_the_fix(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=r"instant|offset|years|write") as caught:
         parse_instant(text)
     assert words in str(caught.value)

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from rsched.core.instants import parse_instant
-from rsched.core.model import ScheduleSpec
-from rsched.core.regrid import keep_grid
-from rsched.core.schedule import Draft, Schedule, resolve
+from rsched.core.jobs.model import ScheduleSpec
+from rsched.core.schedule.regrid import keep_grid
+from rsched.core.schedule.schedule import Draft, Schedule, resolve
 
 NOW = parse_instant("2026-10-25T20:30:00Z")
 LATER = NOW + 7_777_777

@@ -2,11 +2,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsched.core import cron, zones
+from rsched.core.cron import parser as cron
 from rsched.core.errors import Invalid
 from rsched.core.instants import MAX_INSTANT_MS, format_utc, parse_instant
-from rsched.core.model import ScheduleSpec
-from rsched.core.schedule import Cron, Draft, Interval, Missed, OneOff, Schedule, load, resolve
+from rsched.core.jobs.model import ScheduleSpec
+from rsched.core.schedule import zones
+from rsched.core.schedule.schedule import Cron, Draft, Interval, Missed, OneOff, Schedule, load, resolve
 
 NOW = parse_instant("2026-10-25T20:30:00.123Z")
 
@@ -105,7 +106,7 @@ def test_an_instant_up_to_a_minute_ago_runs_and_an_older_one_is_refused() -> Non
         ({"cron": ""}, "schedule.cron", "is empty"),
     ],
 )
-def test_bad_input_names_its_field_and_the_mend(fields: dict[str, object], field: str, words: str) -> None:
+def test_bad_input_names_its_field_and_the_fix(fields: dict[str, object], field: str, words: str) -> None:
     assert words in refused(**fields)[field]
 
 

@@ -23,12 +23,12 @@ from rsched.core.settings import (
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_defaults_are_valid_and_every_knob_has_its_reason(kind: str) -> None:
+def test_defaults_are_valid_and_every_setting_has_its_reason(kind: str) -> None:
     settings = load(KINDS[kind], env={}, toml={})
     assert settings == KINDS[kind]()
-    for knob in effective(settings):
-        assert knob.reason, knob.name
-        assert knob.source == "default"
+    for setting in effective(settings):
+        assert setting.reason, setting.name
+        assert setting.source == "default"
 
 
 def test_an_option_beats_a_variable_beats_the_file_beats_the_default() -> None:
@@ -43,7 +43,7 @@ def test_an_option_beats_a_variable_beats_the_file_beats_the_default() -> None:
     assert shown["lease_ms"].source == "default"
 
 
-def test_shared_knobs_reach_every_kind_and_a_kind_may_differ() -> None:
+def test_shared_settings_reach_every_kind_and_a_kind_may_differ() -> None:
     env = {"RSCHED_LOG_LEVEL": "debug", "RSCHED_API_LOG_LEVEL": "error"}
     toml = {"redis_url": "redis://a/0", "recorder": {"redis_url": "redis://b/0"}}
     assert load(ApiSettings, env=env, toml=toml).log_level == "ERROR"
@@ -89,7 +89,7 @@ def test_queues_are_a_list_in_the_file_and_comma_separated_in_a_variable() -> No
         (Settings, {"RSCHED_SHARDS": "2"}, {}, "one shard"),
     ],
 )
-def test_a_wrong_setting_is_refused_by_name_with_the_mend(
+def test_a_wrong_setting_is_refused_by_name_with_the_fix(
     cls: type[Settings], env: dict[str, str], toml: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(Misconfigured, match=says):
@@ -123,16 +123,16 @@ def test_a_misspelt_variable_is_found() -> None:
     assert unknown_variables(env) == ["RSCHED_WORKR_APP (did you mean RSCHED_WORKER_APP?)"]
 
 
-def test_variables_are_named_by_kind_unless_all_kinds_share_the_knob() -> None:
+def test_variables_are_named_by_kind_unless_all_kinds_share_the_setting() -> None:
     assert variable(ApiSettings, "port") == "RSCHED_API_PORT"
     assert variable(ApiSettings, "redis_url") == "RSCHED_REDIS_URL"
     assert all(len(f.name) for f in msgspec.structs.fields(Settings))
 
 
-def test_the_page_of_operations_lists_every_knob_as_it_is() -> None:
+def test_the_page_of_operations_lists_every_setting_as_it_is() -> None:
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     for cls in (Settings, *KINDS.values()):
-        for knob in effective(cls()):
-            default = "0" if knob.name == "threads" else knob.value
+        for setting in effective(cls()):
+            default = "0" if setting.name == "threads" else setting.value
             shown = f"`{default}`" if default else "none"
-            assert f"| `{variable(cls, knob.name)}` | {shown} | {knob.reason} |" in page
+            assert f"| `{variable(cls, setting.name)}` | {shown} | {setting.reason} |" in page

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import pytest
 
-from rsched.core.cron import parse
-from rsched.core.cron_timetable import Gap, Missed, Overlap, Timetable, timetable
-from rsched.core.zones import Zone, load_zone, zone_info
+from rsched.core.cron.parser import parse
+from rsched.core.cron.timetable import Gap, Missed, Overlap, Timetable, timetable
+from rsched.core.schedule.zones import Zone, load_zone, zone_info
 from tests.core.oracle import EPOCH, Matcher, Walk, wall_in
 
 LONG = os.environ.get("RSCHED_LONG") == "1"
@@ -263,9 +263,9 @@ def test_equal_meanings_share_a_timetable_and_other_policies_do_not() -> None:
 
 def test_the_hosts_zone_changes_no_policy_note_second_or_digest() -> None:
     code = (
-        "from rsched.core.cron import parse\n"
-        "from rsched.core.cron_timetable import timetable\n"
-        "from rsched.core.zones import zone_digest\n"
+        "from rsched.core.cron.parser import parse\n"
+        "from rsched.core.cron.timetable import timetable\n"
+        "from rsched.core.schedule.zones import zone_digest\n"
         "print(zone_digest('Europe/Berlin'))\n"
         "for gap in ('shift', 'skip'):\n"
         "    for overlap in ('first', 'both'):\n"

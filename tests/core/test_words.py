@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsched.core import cron
+from rsched.core.cron import parser as cron
 from rsched.core.instants import parse_instant
-from rsched.core.model import DstPolicy, ScheduleSpec
-from rsched.core.schedule import Draft, resolve
-from rsched.core.words import describe, duration_words, warnings
+from rsched.core.jobs.model import DstPolicy, ScheduleSpec
+from rsched.core.schedule.schedule import Draft, resolve
+from rsched.core.schedule.words import describe, duration_words, warnings
 
 NOW = parse_instant("2026-10-25T20:30:00Z")
 

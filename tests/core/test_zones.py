@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsched.core.zones import (
+from rsched.core.schedule.zones import (
     CYCLE_S,
     FOREVER,
     UnknownZone,
@@ -128,8 +128,8 @@ def test_a_file_that_is_no_zone_is_refused() -> None:
 
 def test_the_hosts_zone_and_zone_files_do_not_matter() -> None:
     code = (
-        "from rsched.core.schedule import Draft, load\n"
-        "from rsched.core.model import ScheduleSpec\n"
+        "from rsched.core.schedule.schedule import Draft, load\n"
+        "from rsched.core.jobs.model import ScheduleSpec\n"
         "from rsched.core.instants import *\n"
         "for cron, zone in (('0 2 * * *', 'Africa/Casablanca'), ('30 * * * *', 'America/Vancouver')):\n"
         "    s = load(Draft(ScheduleSpec(cron=cron, timezone=zone)))\n"

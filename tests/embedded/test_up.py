@@ -144,7 +144,7 @@ def test_a_second_one_on_the_folder_says_where_the_first_is_and_ends(start: Call
     assert first.process.poll() is None
 
 
-def test_a_port_that_is_taken_is_said_with_the_mend(start: Callable[..., Up]) -> None:
+def test_a_port_that_is_taken_is_said_with_the_fix(start: Callable[..., Up]) -> None:
     first = start()
     first.ready()
     other = start("--port", str(first.port), "--data-dir", str(first.folder.with_name("other")))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from bench.world import World
 from rsched.core.ids import JobId
-from rsched.core.packed import unpack_job
+from rsched.core.jobs.packed import unpack_job
 from rsched.ledger import Ledger
-from rsched.recorder.reconcile import Reconciler
+from rsched.recorder.reconcile.reconciler import Reconciler
 
 
 async def disagreements(w: World, acknowledged: Mapping[JobId, bytes], *, shard: str = "s0") -> list[str]:

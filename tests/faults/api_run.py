@@ -50,7 +50,7 @@ class Api:
         return await anyio.to_thread.run_sync(asked)
 
     async def put(self, bodies: Sequence[dict[str, Any]]) -> list[tuple[str, int]]:
-        """Creates all; of each its id and when it was created (ms): what comes after that is owed."""
+        """Creates all; of each its id and when it was created (ms): what comes after that is expected."""
         answer = await self.call("POST", "/v1/jobs:batch", {"jobs": bodies})
         return [(item["job_id"], ms_of(item["created_at"])) for item in answer["items"]]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.checker import FINAL, Recorded, Seen, Verdict, check, read_seen
-from bench.jobs import Owed, item, put_all
+from bench.jobs import Expected, item, put_all
 from bench.ledger import count_final, position, read_recorded, read_skips
 from bench.world import World, world
 from rsched.core.errors import Unavailable
 from rsched.core.ids import JobId
 from rsched.core.instants import format_utc
-from rsched.core.model import RetryPolicy, ScheduleSpec
+from rsched.core.jobs.model import RetryPolicy, ScheduleSpec
 from rsched.ledger.positions import parse_position
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
@@ -46,11 +46,11 @@ RETRY = RetryPolicy(max_attempts=10, base="100ms", cap="200ms")
 
 
 class Run:
-    """One fault run. `owed`: the occurrences of each job that was put. `acknowledged`: the value that each was put with."""
+    """One fault run. `expected`: the occurrences of each job that was put. `acknowledged`: the value that each was put with."""
 
     def __init__(self, w: World, seen: Path) -> None:
         self.w, self.fleet, self.seen = w, w.fleet, seen
-        self.owed: dict[str, list[int]] = {}
+        self.expected: dict[str, list[int]] = {}
         self.acknowledged: dict[JobId, bytes] = {}
 
     async def put_spread(
@@ -58,7 +58,7 @@ class Run:
     ) -> None:
         """One-offs whose instants are spread evenly, from lead_ms ahead."""
         now = await self.w.store.time()
-        base = len(self.owed)
+        base = len(self.expected)
         made = [
             item(
                 f"fault-{base + i}",
@@ -73,29 +73,29 @@ class Run:
         self._owe([o for _, o in made])
 
     async def put_every(self, count: int, *, every_s: int, until_ms: int) -> None:
-        """Interval jobs; owed is what they have due up to until_ms."""
+        """Interval jobs; expected is what they have due up to until_ms."""
         now = await self.w.store.time()
         for i in range(count):
             spec = ScheduleSpec(every=every_s)
             put, first = item(f"every-{i}", spec, function="brief", now=now, retry=RETRY)
             await self._put([put])
-            self.owed[first.job] = list(range(first.due, until_ms + 1, every_s * 1000))
+            self.expected[first.job] = list(range(first.due, until_ms + 1, every_s * 1000))
 
     async def _put(self, items: Sequence[PutItem]) -> None:
         await put_all(self.w.store, items)
         self.acknowledged.update((put.job, put.value) for put in items)
 
-    def _owe(self, owed: Sequence[Owed]) -> None:
-        for o in owed:
-            self.owed.setdefault(o.job, []).append(o.due)
+    def _owe(self, expected: Sequence[Expected]) -> None:
+        for o in expected:
+            self.expected.setdefault(o.job, []).append(o.due)
 
     @property
     def first_due(self) -> int:
-        return min(t for due in self.owed.values() for t in due)
+        return min(t for due in self.expected.values() for t in due)
 
     @property
     def total(self) -> int:
-        return sum(map(len, self.owed.values()))
+        return sum(map(len, self.expected.values()))
 
     def kill(self, name: str) -> None:
         """kill -9, noted for the checker, once it is dead."""
@@ -165,7 +165,7 @@ class Run:
     async def end_intervals(self, *, every_s: int) -> None:
         """Pauses all interval jobs; what they owe then goes without a gap up to the last occurrence on record."""
         store = self.w.store
-        for job in self.owed:
+        for job in self.expected:
             assert (await store.pause(JobId(job))).tag == "ok"
 
         async def all_recorded() -> bool:
@@ -176,7 +176,9 @@ class Run:
         await self.fleet.until(all_recorded, what="the end of all runs", within_s=20)
         for row in await self.recorded():
             job, _, at = row.run_id.partition(":")
-            self.owed[job] = list(range(self.owed[job][0], max(self.owed[job][-1], int(at)) + 1, every_s * 1000))
+            self.expected[job] = list(
+                range(self.expected[job][0], max(self.expected[job][-1], int(at)) + 1, every_s * 1000)
+            )
 
     async def recorded(self) -> list[Recorded]:
         return await read_recorded(self.w.database_url)
@@ -185,7 +187,7 @@ class Run:
         """The checker's; asserts that there is no breach, that all ended, and that all that was acknowledged is there."""
         rows = await self.recorded()
         skips = await read_skips(self.w.database_url)
-        found = check(read_seen(self.seen), rows, owed=self.owed, skips=skips)
+        found = check(read_seen(self.seen), rows, expected=self.expected, skips=skips)
         assert not found.breaches, str(found)
         assert {r.state for r in rows} <= FINAL
         wrong = await disagreements(self.w, self.acknowledged)

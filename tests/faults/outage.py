@@ -206,7 +206,7 @@ async def live_through(run: Run, api: Api, form: Form, away: Away) -> Outcome:
         form, jobs, fresh, gone_at, back_at, over_at,
         [RunRow(*row) for row in await _rows(run, _RUNS)],
         [SkipRow(*row) for row in await _rows(run, _SKIPS)],
-        [str(b) for b in check(read_seen(run.seen), await run.recorded(), owed={}).breaches],
+        [str(b) for b in check(read_seen(run.seen), await run.recorded(), expected={}).breaches],
         dict(made),
         {job: (await api.call("GET", f"/v1/jobs/{job}")).get("skipped", {}) for job in jobs},
     )  # fmt: skip

@@ -13,7 +13,7 @@ FOUND_WITHIN_MS = 8000
 FRESH_P99_MS = 1000
 
 
-class Owed(NamedTuple):
+class Expected(NamedTuple):
     """Scheduled instants (ms). ahead: claimed before the outage. paid: those of `run` that a catch-up range pays out."""
 
     ahead: set[int]
@@ -36,15 +36,15 @@ class Figures(NamedTuple):
     fresh_p99_ms: int
 
 
-def owed(plan: Plan, form: Form, *, created: int, ahead: int, found_at: int, over_at: int) -> Owed:
-    """created: what comes later is owed. ahead: the last instant claimed before the outage. found_at: when it was found late."""
+def expected(plan: Plan, form: Form, *, created: int, ahead: int, found_at: int, over_at: int) -> Expected:
+    """created: what comes later is expected. ahead: the last instant claimed before the outage. found_at: when it was found late."""
     early = set(plan.within(created, ahead))
     missed = plan.within(max(ahead, created), found_at)
     slack = form.grace_ms + plan.window_ms
     late = [t for t in missed if t < found_at - slack]
     after = plan.within(max(ahead, created), over_at)
     if not late or (plan.grid[1] == 0 and plan.policy != "skip" and not plan.cut):
-        return Owed(early, set(after), set(), set())
+        return Expected(early, set(after), set(), set())
     caught = [t for t in late if not plan.cut or t >= found_at - form.cut_ms]
     if plan.policy == "skip":
         skipped, paid = set(late), set[int]()
@@ -54,7 +54,7 @@ def owed(plan: Plan, form: Form, *, created: int, ahead: int, found_at: int, ove
         # The latest of all that was missed, the grace apart; unless it, too, lies before the catch-up window.
         kept = {missed[-1]} if not plan.cut or missed[-1] >= found_at - form.cut_ms else set()
         skipped, paid = set(missed) - kept, set()
-    return Owed(early, set(after) - skipped, skipped, paid)
+    return Expected(early, set(after) - skipped, skipped, paid)
 
 
 def expanded(plan: Plan, rows: Sequence[SkipRow]) -> tuple[set[int], list[str]]:
@@ -124,12 +124,18 @@ def _of_job(
     # Found late again where an occurrence came to be late between two looks: the last look counts.
     latest = max(signs) if rows else min(signs, default=o.over_at)
     candidates = [latest] if rows else [latest, latest - 50]
-    tried = [owed(plan, o.form, created=o.created[job], ahead=ahead, found_at=t, over_at=o.over_at) for t in candidates]
+    tried = [
+        expected(plan, o.form, created=o.created[job], ahead=ahead, found_at=t, over_at=o.over_at) for t in candidates
+    ]
     ran = {r.at for r in runs}
     due = next((d for d in tried if (ran, skipped) == (d.ahead | d.run, d.skipped)), tried[0])
     for what, is_, should in (("ran", ran, due.ahead | due.run), ("skipped", skipped, due.skipped)):
-        wrong += [f"{what} though not owed: {t - o.gone_at} ms after the outage began" for t in sorted(is_ - should)]
-        wrong += [f"not {what} though owed: {t - o.gone_at} ms after the outage began" for t in sorted(should - is_)]
+        wrong += [
+            f"{what} though not expected: {t - o.gone_at} ms after the outage began" for t in sorted(is_ - should)
+        ]
+        wrong += [
+            f"not {what} though expected: {t - o.gone_at} ms after the outage began" for t in sorted(should - is_)
+        ]
     if (late := latest - o.back_at) > FOUND_WITHIN_MS and (rows or due.paid):
         wrong.append(f"found late only {late} ms after the scheduler was back")
     paid = sorted((r for r in after if r.at in due.paid), key=lambda r: (r.claimed_at, r.at))

@@ -26,7 +26,7 @@ def row(fence: int = 5, *, state: str = "SUCCEEDED", attempt: int = 1, started_a
 
 
 def judge(seen: list[Seen], *rows: Recorded, skips: tuple[Skipped, ...] = ()) -> Verdict:
-    return check(seen, rows, owed={JOB: [1000]}, skips=skips)
+    return check(seen, rows, expected={JOB: [1000]}, skips=skips)
 
 
 def whats(verdict: Verdict) -> set[str]:
@@ -122,7 +122,7 @@ def test_a_success_that_no_target_saw_is_found() -> None:
 
 def test_a_run_that_nobody_owed_is_found() -> None:
     extra = Recorded(f"{JOB}:2000", "DEAD", 1, 9, 2000, 2001)
-    assert whats(judge([start(1, 5), end(1, 5)], row(), extra)) == {"unowed"}
+    assert whats(judge([start(1, 5), end(1, 5)], row(), extra)) == {"unexpected"}
 
 
 def test_what_was_seen_is_read_back(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_what_a_full_disk_refused_is_recorded_once_there_is_room() -> None:
             await run.until_settled()
             await run.verdict()
             with psycopg.connect(run.w.database_url) as c:
-                assert c.execute("SELECT count(*) FROM poison").fetchone() == (0,)
+                assert c.execute("SELECT count(*) FROM quarantine").fetchone() == (0,)
 
     with small_disk() as disk:
         drive(lambda: scenario(disk))

@@ -1,4 +1,4 @@
-"""Faults of the servers that last until people have mended them: each process says so, waits, and goes on."""
+"""Faults of the servers that last until people have fixed them: each process says so, waits, and goes on."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def table_gone(run: Run) -> AsyncIterator[None]:
     ],
     ids=["rights", "type of runs", "type of a journal", "table"],
 )
-def test_every_process_says_once_what_people_have_to_mend_and_goes_on_when_they_have(
+def test_every_process_says_once_what_people_have_to_fix_and_goes_on_when_they_have(
     fault: Fault, said: str, by: str
 ) -> None:
     async def scenario() -> None:
@@ -95,7 +95,7 @@ def test_every_process_says_once_what_people_have_to_mend_and_goes_on_when_they_
 
 
 def reconcile(run: Run) -> None:
-    """Its exit code says whether there was something to mend."""
+    """Its exit code says whether there was something to fix."""
     try:
         run.fleet.run("reconcile")
     except RuntimeError as error:

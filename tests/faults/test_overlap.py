@@ -64,15 +64,17 @@ async def act(policies: list[tuple[str, tuple[float, float]]]) -> dict[str, Stor
 
         await run.fleet.until(ended, what="the end of all runs", within_s=60)
         await run.until_recorded()
-        verdict = check(read_seen(run.seen), await run.recorded(), owed={}, skips=await read_skips(run.w.database_url))
+        verdict = check(
+            read_seen(run.seen), await run.recorded(), expected={}, skips=await read_skips(run.w.database_url)
+        )
         assert not verdict.breaches, str(verdict)
         stories = await _stories(run, over)
         for body, (job, created) in zip(bodies, made, strict=True):
             every = round(body["schedule"]["every"] * 1000)
             due = [t for t, _, _ in stories[job].states]
             # The anchor sets the phase, it begins nothing.
-            owed = range(begin - (begin - created - 1) // every * every, over + 1, every)
-            assert due == list(owed), f"{body['name']}: not each occurrence has one run"
+            expected = range(begin - (begin - created - 1) // every * every, over + 1, every)
+            assert due == list(expected), f"{body['name']}: not each occurrence has one run"
         return {body["name"]: stories[job] for body, (job, _) in zip(bodies, made, strict=True)}
 
 

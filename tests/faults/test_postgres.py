@@ -102,7 +102,7 @@ def test_runs_go_on_while_postgres_is_away_and_are_recorded_once_it_is_back(away
     drive(scenario)
 
 
-def test_what_is_refused_for_want_of_room_is_tried_again_and_not_set_aside() -> None:
+def test_what_is_refused_for_want_of_room_is_tried_again_and_not_quarantined() -> None:
     for error in (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory, psycopg.errors.TooManyConnections):
         with pytest.raises(Unavailable, match="no room left"), translated():
             raise error("no space left on device")
@@ -120,9 +120,9 @@ async def fill_to(run: Run, part: float) -> None:
 
 async def until_step(run: Run, step: int) -> None:
     async def there() -> bool:
-        return await run.w.store.ladder() == step
+        return await run.w.store.load_level() == step
 
-    await run.fleet.until(there, what=f"step {step} of the ladder", within_s=10)
+    await run.fleet.until(there, what=f"step {step} of the load_level", within_s=10)
 
 
 def test_as_redis_fills_creates_are_refused_then_claims_stop_and_nothing_is_lost() -> None:
@@ -163,7 +163,7 @@ def test_a_postgres_that_comes_back_without_its_tail_gets_it_from_redis() -> Non
             await run.until_settled()
             before = {s: await position(run.w.database_url, s) for s in ("definitions", "journal")}
             await run.put_spread(150, lead_ms=30_000, spread_ms=500)
-            later = list(run.owed)[100:]
+            later = list(run.expected)[100:]
             await run.until_recorded()
 
             async def trimmed() -> bool:
@@ -189,10 +189,10 @@ def test_a_postgres_that_comes_back_without_its_tail_gets_it_from_redis() -> Non
 
             async def back() -> bool:
                 found = query(run, "SELECT count(*) FROM jobs WHERE job_id = ANY('{" + ",".join(later) + "}')")
-                return found == [(150,)] and not await run.w.store.reemit()
+                return found == [(150,)] and not await run.w.store.resync()
 
             await run.fleet.until(back, what="definitions written again", within_s=20)
-            assert query(run, "SELECT DISTINCT stream FROM poison WHERE kind = 'gap' ORDER BY 1") != []
+            assert query(run, "SELECT DISTINCT stream FROM quarantine WHERE kind = 'gap' ORDER BY 1") != []
             assert "are missing" in run.fleet.log("recorder-2")
             marker = await run.w.store.marker()
             assert marker is not None
@@ -231,7 +231,7 @@ def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_agai
         async with fault_run(workers=1, env=env) as run:
             await run.put_spread(120, lead_ms=4500, spread_ms=500)
             await run.put_spread(30, lead_ms=60_000, spread_ms=500)
-            waiting = set(list(run.owed)[120:])
+            waiting = set(list(run.expected)[120:])
 
             async def claimed() -> bool:
                 return query(run, "SELECT count(*) FROM runs WHERE state = 'QUEUED'") == [(120,)]
@@ -247,7 +247,7 @@ def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_agai
             server(run).start()
             run.fleet.start("recorder-2")
             await run.put_spread(80, lead_ms=500, spread_ms=500)
-            came_and_went = list(run.owed)[190:]
+            came_and_went = list(run.expected)[190:]
             await run.until(lambda: run.count("end") >= 240, "the ends of all that is due")
             await run.until_recorded()
 
@@ -264,11 +264,11 @@ def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_agai
             await run.put_spread(20, lead_ms=500, spread_ms=500)
             await run.until(lambda: run.count("end") >= 260, "the ends of what came after")
 
-            async def mended() -> bool:
+            async def fixed() -> bool:
                 open_ = query(run, "SELECT count(*) FROM runs WHERE state IN ('QUEUED', 'RUNNING', 'RETRYING')")
-                return open_ == [(0,)] and not await run.w.store.reemit()
+                return open_ == [(0,)] and not await run.w.store.resync()
 
-            await run.fleet.until(mended, what="a ledger without what had ended", within_s=30)
+            await run.fleet.until(fixed, what="a ledger without what had ended", within_s=30)
             passes = (await run.w.store.reconciled()).passes
 
             async def reconciled() -> bool:
@@ -282,11 +282,11 @@ def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_agai
             assert len(starts) == 260
             assert set(starts.values()) == {1}
             unknown = {f"{r[0]}" for r in query(run, "SELECT run_id FROM runs WHERE error LIKE '%outcome is unknown'")}
-            gap = {f"{job}:{at}" for job in list(run.owed)[150:270] for at in run.owed[job]}
+            gap = {f"{job}:{at}" for job in list(run.expected)[150:270] for at in run.expected[job]}
             assert len(unknown) == 120
             assert unknown.isdisjoint(gap)
-            owed = {job: due for job, due in run.owed.items() if job not in waiting}
-            found = check(read_seen(run.seen), await run.recorded(), owed=owed)
+            expected = {job: due for job, due in run.expected.items() if job not in waiting}
+            found = check(read_seen(run.seen), await run.recorded(), expected=expected)
             # The history of what was lost: of its fences, or all of it.
             history = [b for b in found.breaches if b.what == "fence" and "the ledger ends" in b.detail]
             history += [b for b in found.breaches if b.what == "lost"]
@@ -297,6 +297,6 @@ def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_agai
             assert await disagreements(run.w, left) == []
             assert run.fleet.log("recorder-3").count("its outcome unknown") >= 1
             assert "are missing" in run.fleet.log("recorder-3")
-            assert query(run, "SELECT DISTINCT stream FROM poison WHERE kind = 'gap' ORDER BY 1") != []
+            assert query(run, "SELECT DISTINCT stream FROM quarantine WHERE kind = 'gap' ORDER BY 1") != []
 
     drive(scenario)

@@ -63,7 +63,7 @@ def test_a_recorder_that_dies_between_any_two_steps_loses_and_doubles_nothing(
 
 
 async def lose_everything(run: Run) -> None:
-    """FLUSHALL, once all that is owed is recorded, with some of it claimed and not ended."""
+    """FLUSHALL, once all that is expected is recorded, with some of it claimed and not ended."""
     await run.until_recorded()
 
     async def some_open() -> bool:
@@ -77,13 +77,13 @@ async def lose_everything(run: Run) -> None:
 
 async def until_restored(run: Run) -> None:
     async def restored() -> bool:
-        found = await run.w.store.repair()
+        found = await run.w.store.restore_progress()
         return found is not None and found.phase == "done" and await run.w.store.is_open()
 
     await run.fleet.until(restored, what="all definitions back", within_s=30)
 
 
-def test_a_recorder_that_dies_in_an_opening_is_followed_by_one_that_opens() -> None:
+def test_a_recorder_that_dies_in_an_recovery_is_followed_by_one_that_opens() -> None:
     async def scenario() -> None:
         async with fault_run(env=ENV, workers=1) as run:
             for number, point in enumerate(faults.OPENING):
@@ -102,7 +102,7 @@ def test_a_recorder_that_dies_in_an_opening_is_followed_by_one_that_opens() -> N
     drive(scenario)
 
 
-def test_a_recorder_that_dies_on_the_ladder_leaves_it_to_the_next_who_measures() -> None:
+def test_a_recorder_that_dies_on_the_load_level_leaves_it_to_the_next_who_measures() -> None:
     async def scenario() -> None:
         # No scheduler yet: it would measure, too.
         async with fault_run(env={**ENV, "RSCHED_SCHEDULER_OWNERSHIP": "false"}, schedulers=0, workers=1) as run:
@@ -110,16 +110,16 @@ def test_a_recorder_that_dies_on_the_ladder_leaves_it_to_the_next_who_measures()
             await run.until_recorded()
             run.kill("recorder-1")
             client = run.w.store.client
-            for point, part in zip(faults.LADDER, (0.75, 0.9), strict=True):
+            for point, part in zip(faults.LOAD_LEVEL, (0.75, 0.9), strict=True):
                 used, _ = await run.w.store.memory()
                 await client.config_set("maxmemory", int(used / part))
                 await die_at(run, point)
-            assert await run.w.store.ladder() == 2
+            assert await run.w.store.load_level() == 2
             await client.config_set("maxmemory", "1gb")
             run.fleet.start("scheduler-1")
             run.fleet.start("recorder-2")
             await run.until_settled()
             await run.verdict()
-            assert await run.w.store.ladder() == 0
+            assert await run.w.store.load_level() == 0
 
     drive(scenario)

@@ -124,7 +124,7 @@ def test_every_process_waits_for_redis_says_so_once_and_goes_on(away: object) ->
             await run.verdict()
             for name in list(run.fleet.processes):
                 waits = run.fleet.log(name).count("waiting:")
-                # A process has up to ten loops, and an outage has a beginning and, with the opening, a second one.
+                # A process has up to ten loops, and an outage has a beginning and, with the recovery, a second one.
                 assert waits <= 20, f"{name} said it {waits} times:\n{run.fleet.log(name)[-3000:]}"
 
     drive(scenario)

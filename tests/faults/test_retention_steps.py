@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from bench.world import world
-from rsched.core.packed import Event, SkipEvent
+from rsched.core.jobs.packed import Event, SkipEvent
 from rsched.core.states import RunState
 from rsched.ledger import Ledger
 from rsched.runtime import faults
@@ -29,11 +29,11 @@ TABLES = ("runs", "attempts", "skips")
 async def plant(url: str, *, at: int) -> None:
     """Runs of a day, each with a failed attempt before it succeeded, and a skip; of a shard that nobody records."""
     failed = [
-        run(at + i, state=RunState.RETRYING, rev=2, attempt=1, fence=1, started_at=at, at=at, detail="x")
+        run(at + i, state=RunState.RETRYING, revision=2, attempt=1, fence=1, started_at=at, at=at, detail="x")
         for i in range(RUNS)
     ]
     ended = [
-        run(at + i, state=RunState.SUCCEEDED, rev=4, attempt=2, fence=2, started_at=at, at=at) for i in range(RUNS)
+        run(at + i, state=RunState.SUCCEEDED, revision=4, attempt=2, fence=2, started_at=at, at=at) for i in range(RUNS)
     ]
     events: list[Event] = [*failed, *ended, SkipEvent(job_id(), at, at, 1, "paused", at)]
     async with Ledger(url, clock=SystemClock()) as ledger:

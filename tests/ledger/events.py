@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rsched.core.ids import derive_job_id
-from rsched.core.model import Definition, FunctionTarget, Misfire, RetryPolicy, ScheduleSpec
-from rsched.core.packed import JobEvent, JobHead, JobRecord, RunEvent, RunRecord
+from rsched.core.jobs.model import Definition, FunctionTarget, Misfire, RetryPolicy, ScheduleSpec
+from rsched.core.jobs.packed import JobEvent, JobHead, JobRecord, RunEvent, RunRecord
 from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import SystemClock
 
@@ -58,7 +58,7 @@ def job(
     **changes: object,
 ) -> JobEvent:
     d = definition(name, **changes)
-    head = JobHead(state, version, 1, T0, kind, arg or f"{T0},60000", "o", 60_000, d.lane)  # type: ignore[arg-type]
+    head = JobHead(state, version, 1, T0, kind, arg or f"{T0},60000", "o", 60_000, d.queue_key)  # type: ignore[arg-type]
     value = head.pack().encode() + b"\n" if state is JobState.DELETED else JobRecord(head, d).pack()
     return JobEvent(job_id(name), value)
 
@@ -68,7 +68,7 @@ def run(
     *,
     name: str = "nightly",
     state: RunState = RunState.QUEUED,
-    rev: int = 1,
+    revision: int = 1,
     attempt: int = 0,
     fence: int = 0,
     started_at: int = 0,
@@ -78,6 +78,6 @@ def run(
     claimed_at: int | None = None,
 ) -> RunEvent:
     record = RunRecord(
-        state, rev, "default:default:1", 1, attempt, fence, worker, claimed_at or scheduled_at, scheduled_at, started_at, ""
+        state, revision, "default:default:1", 1, attempt, fence, worker, claimed_at or scheduled_at, scheduled_at, started_at, ""
     )  # fmt: skip
     return RunEvent(f"{job_id(name)}:{scheduled_at}", record, at, detail)

@@ -1,4 +1,4 @@
-"""What operators and restores do to a database under a running process: waited for, with the mend, until it is undone."""
+"""What operators and restores do to a database under a running process: waited for, with the fix, until it is undone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from rsched.core.errors import NeedsMending, Unavailable
+from rsched.core.errors import NeedsFixing, Unavailable
 from rsched.ledger import Ledger
 from rsched.ledger.base import connect
 from rsched.ledger.databases import with_database
@@ -53,7 +53,7 @@ def test_a_privilege_that_is_taken_away_is_waited_for(database_url: str) -> None
         async def body(ledger: Ledger) -> None:
             assert await ledger.position("s0", "journal") == "0-0"
             admin.execute(f"REVOKE ALL ON positions FROM {name}")
-            with pytest.raises(NeedsMending, match="does not permit it: permission denied for table positions"):
+            with pytest.raises(NeedsFixing, match="does not permit it: permission denied for table positions"):
                 await ledger.record("s0", stream="journal", expected="0-0", new="1-0", events=[])
             admin.execute(f"GRANT ALL ON positions TO {name}")
             assert await ledger.record("s0", stream="journal", expected="0-0", new="1-0", events=[])
@@ -70,17 +70,17 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("change", "back"), CHANGES, ids=["table", "column", "schema", "key"])
-def test_a_schema_that_is_not_this_releases_is_waited_for_and_nothing_is_set_aside(
+def test_a_schema_that_is_not_this_releases_is_waited_for_and_nothing_is_quarantined(
     database_url: str, change: str, back: str
 ) -> None:
     async def body(ledger: Ledger) -> None:
         with psycopg.connect(database_url, autocommit=True) as admin:
             admin.execute(change)
-            with pytest.raises(NeedsMending, match="run `rsched migrate`"):
+            with pytest.raises(NeedsFixing, match="run `rsched migrate`"):
                 await ledger.record("s0", stream="journal", expected="0-0", new="1-0", events=[job()])
             admin.execute(back)
             assert await ledger.record("s0", stream="journal", expected="0-0", new="1-0", events=[job()])
-            assert admin.execute("SELECT count(*) FROM poison").fetchone() == (0,)
+            assert admin.execute("SELECT count(*) FROM quarantine").fetchone() == (0,)
 
     with_ledger(database_url, body)
 
@@ -89,9 +89,9 @@ def test_who_is_not_let_in_is_told_apart_from_a_server_that_is_away(database_url
     with role(database_url) as (name, url), psycopg.connect(database_url, autocommit=True) as admin:
 
         def refused(wanted: str, url: str = url) -> None:
-            with pytest.raises(NeedsMending, match=wanted):
+            with pytest.raises(NeedsFixing, match=wanted):
                 asyncio.run(connect(url))
-            with pytest.raises(NeedsMending, match=wanted):
+            with pytest.raises(NeedsFixing, match=wanted):
                 asyncio.run(migrate(url))
 
         admin.execute(f"ALTER ROLE {name} PASSWORD 'second'")
@@ -110,10 +110,10 @@ async def _closed(url: str) -> None:
     await (await connect(url)).close()
 
 
-def test_a_server_that_is_away_is_no_matter_for_mending() -> None:
+def test_a_server_that_is_away_is_no_matter_for_repairing() -> None:
     with pytest.raises(Unavailable, match="Postgres is away") as raised:
         asyncio.run(connect("postgresql://127.0.0.1:1/rsched"))
-    assert not isinstance(raised.value, NeedsMending)
+    assert not isinstance(raised.value, NeedsFixing)
 
 
 @pytest.mark.parametrize(

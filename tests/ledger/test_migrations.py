@@ -59,7 +59,7 @@ def test_a_failed_step_leaves_the_schema_as_it_was(database_url: str) -> None:
     asyncio.run(_again(database_url))
 
 
-def test_a_newer_schema_is_refused_with_the_mend(database_url: str) -> None:
+def test_a_newer_schema_is_refused_with_the_fix(database_url: str) -> None:
     with psycopg.connect(database_url) as c:
         c.execute("INSERT INTO schema_version (version) VALUES (99)")
 

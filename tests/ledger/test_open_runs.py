@@ -1,4 +1,4 @@
-"""Open runs are found among those claimed since a mark and the stragglers from before it, whatever happens meanwhile."""
+"""Open runs are found among those claimed since a mark and the unfinished_runs from before it, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rsched.core.packed import Event
+from rsched.core.jobs.packed import Event
 from rsched.core.states import JobState, RunState
-from rsched.ledger import Ledger, migrate, stragglers
+from rsched.ledger import Ledger, migrate
+from rsched.ledger import unfinished_index as unfinished_runs
 from rsched.ledger import writer as writers
 from rsched.ledger.databases import drop_database, ensure_database, with_database
 from rsched.ledger.migrate import migrations
-from rsched.ledger.open_runs import next_width, open_within
-from rsched.ledger.stragglers import FIRST
+from rsched.ledger.unfinished_index import FIRST
+from rsched.ledger.unfinished_runs import next_width, open_within
 from rsched.runtime import faults
 from tests.ledger.events import T0, WallClock, job, job_id, run
 
@@ -40,7 +41,7 @@ def ledger_test(url: str, body: Callable[[Ledger], Awaitable[None]], *, now: int
 async def open_ids(ledger: Ledger, *, limit: int = 100) -> list[str]:
     """Each once, whether or not they came in several pages."""
     found: set[str] = set()
-    async for page in ledger.open_runs("s0", limit=limit):
+    async for page in ledger.unfinished_runs("s0", limit=limit):
         assert 0 < len(page) <= limit
         assert not [run for run, r in page if r.state.final]
         found.update(run for run, _ in page)
@@ -53,7 +54,7 @@ async def record(ledger: Ledger, events: list[Event], *, n: int = 0) -> None:
 
 
 async def list_all(ledger: Ledger, *, up_to: int, width_ms: int = HOUR) -> None:
-    while await ledger.list_stragglers("s0", up_to=up_to, width_ms=width_ms):
+    while await ledger.index_unfinished_runs("s0", up_to=up_to, width_ms=width_ms):
         pass
 
 
@@ -72,7 +73,7 @@ def asked(url: str, query: str) -> list[tuple[object, ...]]:
 
 
 def naive(url: str) -> list[str]:
-    newest = "SELECT DISTINCT ON (run_id) run_id, state FROM runs ORDER BY run_id, fence DESC, rev DESC"
+    newest = "SELECT DISTINCT ON (run_id) run_id, state FROM runs ORDER BY run_id, fence DESC, revision DESC"
     states = ", ".join(f"'{s.value}'" for s in RunState if not s.final)
     return [str(r[0]) for r in asked(url, f"SELECT run_id FROM ({newest}) r WHERE state IN ({states}) ORDER BY run_id")]
 
@@ -94,7 +95,7 @@ def test_the_mark_waits_for_a_transaction_that_is_recording(database_url: str, m
             m.setattr(writers, "write", slow)
             recording = asyncio.ensure_future(record(ledger, [run(T0 + 5)], n=1))
             await reached.wait()
-        assert not await ledger.list_stragglers("s0", up_to=T0 + HOUR, width_ms=HOUR)
+        assert not await ledger.index_unfinished_runs("s0", up_to=T0 + HOUR, width_ms=HOUR)
         go_on.set()
         await recording
         await list_all(ledger, up_to=T0 + HOUR)
@@ -115,9 +116,9 @@ def test_recording_goes_on_while_a_window_is_looked_through(database_url: str, m
             m.setattr(faults, "point", crash)
             for _ in range(3):
                 with pytest.raises(Crash):
-                    await ledger.list_stragglers("s0", up_to=T0 + HOUR, width_ms=HOUR)
+                    await ledger.index_unfinished_runs("s0", up_to=T0 + HOUR, width_ms=HOUR)
         async with asyncio.timeout(5):
-            await record(ledger, [run(T0 + 9), run(T0, state=S, rev=5, fence=1)], n=1)
+            await record(ledger, [run(T0 + 9), run(T0, state=S, revision=5, fence=1)], n=1)
         assert len(await open_ids(ledger)) == 3
         await list_all(ledger, up_to=T0 + HOUR)
         assert len(await open_ids(ledger)) == 3
@@ -133,13 +134,13 @@ def test_what_is_recorded_while_a_window_is_looked_through_is_listed_by_whoever_
     async def body(ledger: Ledger) -> None:
         await record(ledger, [run(T0 + 1)])
         await list_all(ledger, up_to=T0)
-        within = stragglers.open_within
+        within = unfinished_runs.open_within
 
         async def gated(*args: object, **kwargs: object) -> tuple[str, list[object]]:
             query, params = await within(*args, **kwargs)  # type: ignore[arg-type]
             return f"{query} UNION ALL {gate}", list(params)
 
-        monkeypatch.setattr(stragglers, "open_within", gated)
+        monkeypatch.setattr(unfinished_runs, "open_within", gated)
         async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as c:
             await c.execute("SELECT pg_advisory_lock(42)")
             listing = asyncio.ensure_future(list_all(ledger, up_to=T0 + HOUR))
@@ -159,11 +160,11 @@ def test_a_run_that_opens_again_while_it_is_taken_out_stays(database_url: str, m
     async def body(ledger: Ledger) -> None:
         await record(ledger, [run(T0), run(T0 + 1)])
         await list_all(ledger, up_to=T0 + HOUR)
-        await record(ledger, [run(T0 + n, state=D, rev=2, fence=1) for n in range(2)], n=1)
+        await record(ledger, [run(T0 + n, state=D, revision=2, fence=1) for n in range(2)], n=1)
         drop = ledger._drop
 
         async def slow(*args: object) -> int:
-            await record(ledger, [run(T0, rev=3, fence=1)], n=2)
+            await record(ledger, [run(T0, revision=3, fence=1)], n=2)
             return await drop(*args)  # type: ignore[arg-type]
 
         monkeypatch.setattr(ledger, "_drop", slow)
@@ -178,13 +179,13 @@ def test_history_before_the_mark_is_not_looked_at(database_url: str) -> None:
         await record(ledger, [run(T0), run(T0 + 1), run(T0 + HOUR), run(T0 + 2, state=S)])
         await list_all(ledger, up_to=T0 + 5)
         with psycopg.connect(database_url) as c:
-            c.execute("DELETE FROM stragglers WHERE run_id LIKE %s", (f"%:{T0 + 1}",))
+            c.execute("DELETE FROM unfinished_runs WHERE run_id LIKE %s", (f"%:{T0 + 1}",))
         assert await open_ids(ledger) == [f"{job_id()}:{T0}", f"{job_id()}:{T0 + HOUR}"]
 
     ledger_test(database_url, body)
 
 
-@pytest.mark.parametrize("up_to", [T0 + DAY - 1, T0 + DAY + HOUR], ids=["since the mark", "straggler"])
+@pytest.mark.parametrize("up_to", [T0 + DAY - 1, T0 + DAY + HOUR], ids=["since the mark", "unfinished_run"])
 def test_a_run_that_ended_when_claimed_again_by_a_clock_set_back_a_day_is_not_open(
     database_url: str, up_to: int
 ) -> None:
@@ -192,7 +193,7 @@ def test_a_run_that_ended_when_claimed_again_by_a_clock_set_back_a_day_is_not_op
         await record(ledger, [run(T0 + DAY)])
         await list_all(ledger, up_to=up_to)
         assert await open_ids(ledger) == [f"{job_id()}:{T0 + DAY}"]
-        await record(ledger, [run(T0 + DAY, claimed_at=T0, state=S, rev=2, fence=1)], n=1)
+        await record(ledger, [run(T0 + DAY, claimed_at=T0, state=S, revision=2, fence=1)], n=1)
         assert asked(database_url, "SELECT count(*) FROM runs") == [(2,)]
         assert await open_ids(ledger) == []
 
@@ -227,11 +228,11 @@ def test_a_ledger_from_before_finds_all_at_once_and_lists_them_in_steps(postgres
             assert await open_ids(ledger, limit=3) == expected
             await record(ledger, [run(T0 + 4 * DAY)])
             windows = 0
-            while await ledger.list_stragglers("s0", up_to=T0 + 4 * DAY, width_ms=12 * HOUR):
+            while await ledger.index_unfinished_runs("s0", up_to=T0 + 4 * DAY, width_ms=12 * HOUR):
                 windows += 1
                 assert len(await open_ids(ledger, limit=3)) == 9
             assert 6 <= windows <= 8
-            assert asked(url, "SELECT count(*) FROM stragglers") == [(8,)]
+            assert asked(url, "SELECT count(*) FROM unfinished_runs") == [(8,)]
 
         ledger_test(url, body, now=T0 + 5 * DAY)
         tables = {
@@ -246,8 +247,8 @@ def test_moves_of_runs_stay_heap_only_updates(database_url: str) -> None:
     async def main() -> None:
         async with Ledger(database_url, pool_max=1, clock=WallClock()) as ledger:
             # So few that a page has room for all their versions.
-            for n, (state, rev) in enumerate(((Q, 1), (R, 2), (S, 3))):
-                await record(ledger, [run(T0 + i, state=state, rev=rev, fence=1) for i in range(8)], n=n)
+            for n, (state, revision) in enumerate(((Q, 1), (R, 2), (S, 3))):
+                await record(ledger, [run(T0 + i, state=state, revision=revision, fence=1) for i in range(8)], n=n)
             # Counts are the session's own until it passes them on.
             await ledger._all("SELECT pg_stat_force_next_flush()", ())
             query = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'runs_20261026'"
@@ -270,14 +271,14 @@ def test_a_window_is_read_by_the_index_by_claim_though_the_day_has_no_statistics
     ledger_test(database_url, body)
 
 
-def test_a_job_is_kept_while_a_straggler_or_a_later_run_of_it_is_open(database_url: str) -> None:
+def test_a_job_is_kept_while_a_unfinished_runs_or_a_later_run_of_it_is_open(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
         names = ("old", "new", "none", "over")
         events: list[Event] = [job(name, state=JobState.COMPLETED, version=2) for name in names]
         events += [run(T0, name="old"), run(T0 + HOUR, name="new"), run(T0, name="over"), run(T0, name="none", state=S)]
         await record(ledger, events)
         await list_all(ledger, up_to=T0 + 60)
-        await record(ledger, [run(T0, name="over", state=S, rev=2, fence=1)], n=1)
+        await record(ledger, [run(T0, name="over", state=S, revision=2, fence=1)], n=1)
         found = await ledger.forgettable("s0", before_ms=T0 + 9 * DAY, limit=9)
         assert {j for j, _ in found} == {job_id("none"), job_id("over")}
 

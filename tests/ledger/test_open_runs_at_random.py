@@ -1,4 +1,4 @@
-"""Ledgers to which everything happens at random: open_runs finds what a look at every row does."""
+"""Ledgers to which everything happens at random: unfinished_runs finds what a look at every row does."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from rsched.core.errors import Unavailable
-from rsched.core.packed import RunEvent
+from rsched.core.jobs.packed import RunEvent
 from rsched.core.states import RunState
 from rsched.ledger import Ledger
-from rsched.ledger.stragglers import FIRST, Key
+from rsched.ledger.unfinished_index import FIRST, Key
 from rsched.runtime import faults
 from tests.ledger.events import T0, WallClock, run
 from tests.ledger.test_open_runs import (
@@ -65,16 +65,18 @@ class History:
         self.n += 1
         for e in events:
             before = self.known.get(e.run)
-            if before is None or (before.record.fence, before.record.rev) < (e.record.fence, e.record.rev):
+            if before is None or (before.record.fence, before.record.revision) < (e.record.fence, e.record.revision):
                 self.known[e.run] = e
 
     def new(self, claimed_at: int) -> RunEvent:
         self.made += 1
         state = self.rng.choice([Q, Q, R, S])
-        return run(claimed_at + self.made, state=state, claimed_at=claimed_at, rev=2, attempt=1, fence=1, at=claimed_at)
+        return run(
+            claimed_at + self.made, state=state, claimed_at=claimed_at, revision=2, attempt=1, fence=1, at=claimed_at
+        )
 
     def moved(self, e: RunEvent, state: RunState, **changes: int) -> RunEvent:
-        r = e.record._replace(state=state, rev=e.record.rev + 1, fence=e.record.fence + 1, **changes)
+        r = e.record._replace(state=state, revision=e.record.revision + 1, fence=e.record.fence + 1, **changes)
         return e._replace(record=r, at=self.clock.now)
 
     def some(self, most: int) -> list[RunEvent]:
@@ -95,7 +97,9 @@ class History:
         await self.record([self.new(self.clock.now - self.rng.randrange(3 * DAY))])
 
     async def repeat(self) -> None:
-        await self.record([e._replace(record=e.record._replace(state=R, rev=e.record.rev - 1)) for e in self.some(5)])
+        await self.record(
+            [e._replace(record=e.record._replace(state=R, revision=e.record.revision - 1)) for e in self.some(5)]
+        )
 
     async def again(self) -> None:
         newer = [self.moved(e, self.rng.choice([R, S])) for e in self.some(4)]
@@ -111,7 +115,7 @@ class History:
         with suppress(Crash):
             for _ in range(self.rng.choice([1, 3, 40])):
                 width = self.rng.choice([SECOND, 60 * SECOND, HOUR, 12 * HOUR])
-                if not await self.ledger.list_stragglers("s0", up_to=up_to, width_ms=width):
+                if not await self.ledger.index_unfinished_runs("s0", up_to=up_to, width_ms=width):
                     break
         self.crash = False
 
@@ -148,10 +152,12 @@ def test_open_runs_are_those_that_a_look_at_every_row_finds(
 
     asyncio.run(main())
     # Of what remains each row is one that is open.
-    states = {s for (s,) in asked(database_url, "SELECT state FROM stragglers JOIN runs USING (claimed_on, run_id)")}
+    states = {
+        s for (s,) in asked(database_url, "SELECT state FROM unfinished_runs JOIN runs USING (claimed_on, run_id)")
+    }
     assert states <= {"QUEUED", "RUNNING", "RETRYING"}
-    count = asked(database_url, "SELECT count(*) FROM stragglers")
-    assert count == asked(database_url, "SELECT count(*) FROM stragglers JOIN runs USING (claimed_on, run_id)")
+    count = asked(database_url, "SELECT count(*) FROM unfinished_runs")
+    assert count == asked(database_url, "SELECT count(*) FROM unfinished_runs JOIN runs USING (claimed_on, run_id)")
 
 
 def test_none_is_missed_while_recording_listing_and_dropping_go_on_at_once(database_url: str) -> None:
@@ -169,7 +175,9 @@ def test_none_is_missed_while_recording_listing_and_dropping_go_on_at_once(datab
                 # As many come from before the mark as after it.
                 fresh = [run(T0 + (n * size + i) * 50, name=name, fence=1) for i in range(size)]
                 moves = [
-                    e._replace(record=e.record._replace(state=rng.choice([R, T, S, S, S]), rev=e.record.rev + 1))
+                    e._replace(
+                        record=e.record._replace(state=rng.choice([R, T, S, S, S]), revision=e.record.revision + 1)
+                    )
                     for e in rng.sample(known, min(len(known), 20))
                 ]
                 before = "0-0" if n == 0 else f"1-{n - 1}"
@@ -180,7 +188,9 @@ def test_none_is_missed_while_recording_listing_and_dropping_go_on_at_once(datab
 
         async def housekeeping() -> None:
             while not done:
-                await ledger.list_stragglers("s0", up_to=ledger.claimed_to("s0") - rng.choice([0, 500]), width_ms=700)
+                await ledger.index_unfinished_runs(
+                    "s0", up_to=ledger.claimed_to("s0") - rng.choice([0, 500]), width_ms=700
+                )
                 await drop_all(ledger)
 
         async with asyncio.TaskGroup() as group:
@@ -193,7 +203,7 @@ def test_none_is_missed_while_recording_listing_and_dropping_go_on_at_once(datab
         found = await open_ids(ledger)
         assert len(found) > 2 * size
         assert found == naive(database_url)
-        ((mark,),) = asked(database_url, "SELECT listed_to FROM straggler_marks")
+        ((mark,),) = asked(database_url, "SELECT indexed_until FROM unfinished_high_water")
         assert mark > T0  # type: ignore[operator]
 
     ledger_test(database_url, body, now=T0 + HOUR)

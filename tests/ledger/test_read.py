@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsched.core.errors import Invalid
-from rsched.core.packed import Event
+from rsched.core.jobs.packed import Event
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
 from rsched.runtime.clock import SystemClock
@@ -89,15 +89,15 @@ def test_runs_of_one_job_come_newest_first_across_days(database_url: str) -> Non
 
 
 def test_a_run_claimed_again_on_another_day_is_shown_once(database_url: str) -> None:
-    first = run(state=RunState.SKIPPED, rev=2, claimed_at=T0)
-    again = run(state=RunState.QUEUED, rev=9, claimed_at=T0 + DAY)
+    first = run(state=RunState.SKIPPED, revision=2, claimed_at=T0)
+    again = run(state=RunState.QUEUED, revision=9, claimed_at=T0 + DAY)
 
     async def body(ledger: Ledger) -> None:
         items, _ = await ledger.runs(job_id())
         assert [r.record.state for r in items] == [RunState.QUEUED]
         found = await ledger.run(again.run)
         assert found is not None
-        assert found.record.rev == 9
+        assert found.record.revision == 9
         assert await open_ids(ledger, limit=5) == [again.run]
 
     async def separately() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from rsched.core.ids import JobId, RunId
-from rsched.core.model import ScheduleSpec
-from rsched.core.packed import Event, ExclusionsEvent, PayloadEvent, RangeEvent, SkipEvent
+from rsched.core.jobs.model import ScheduleSpec
+from rsched.core.jobs.packed import CalendarEvent, Event, PayloadEvent, RangeEvent, SkipEvent
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
 from tests.ledger.events import T0, job, job_id, run
@@ -47,11 +47,11 @@ def test_a_backfill_sees_the_runs_of_its_range_and_what_is_still_to_be_paid(data
 
     async def body(ledger: Ledger) -> None:
         asked = {"since": T0, "until": T0 + 3 * MINUTE}
-        assert await ledger.occurrences_run(JOB, **asked, sv=1) == {T0, T0 + MINUTE, T0 + 2 * MINUTE}
-        assert await ledger.occurrences_run(JOB, **asked, sv=2) == {T0, T0 + MINUTE}
-        assert await ledger.occurrences_run(JOB, since=0, until=T0 + 1, sv=1) == {T0}
-        assert await ledger.open_catchups(JOB, sv=1) == [(T0 + 8 * MINUTE, T0 + 9 * MINUTE)]
-        assert await ledger.open_catchups(JOB, sv=2) == []
+        assert await ledger.occurrences_run(JOB, **asked, schedule_version=1) == {T0, T0 + MINUTE, T0 + 2 * MINUTE}
+        assert await ledger.occurrences_run(JOB, **asked, schedule_version=2) == {T0, T0 + MINUTE}
+        assert await ledger.occurrences_run(JOB, since=0, until=T0 + 1, schedule_version=1) == {T0}
+        assert await ledger.open_catchups(JOB, schedule_version=1) == [(T0 + 8 * MINUTE, T0 + 9 * MINUTE)]
+        assert await ledger.open_catchups(JOB, schedule_version=2) == []
 
     with_events(database_url, events, body)
 
@@ -64,15 +64,15 @@ def test_payloads_and_calendars_are_found_and_a_deleted_calendar_is_in_no_list(d
         job("done", schedule=named, state=JobState.COMPLETED),
         job("other"),
         PayloadEvent("r", encode({"a": 1})),
-        ExclusionsEvent("default", "days", 1, T0, encode(["2026-12-25"])),
-        ExclusionsEvent("default", "gone", 2, T0, b""),
+        CalendarEvent("default", "days", 1, T0, encode(["2026-12-25"])),
+        CalendarEvent("default", "gone", 2, T0, b""),
     ]
 
     async def body(ledger: Ledger) -> None:
         assert (await ledger.payload("r"), await ledger.payload(RunId("s"))) == (encode({"a": 1}), None)
         found = await ledger.exclusions([("default", "days"), ("default", "gone"), ("default", "none")])
         assert {k[1]: c.entries for k, c in found.items()} == {"days": ["2026-12-25"], "gone": None}
-        assert [c.name for c in (await ledger.exclusions_page("default"))[0]] == ["days"]
+        assert [c.name for c in (await ledger.calendars_page("default"))[0]] == ["days"]
         assert [j.definition.name for j in await ledger.jobs_that_may_name("default", "days")] == ["uses"]
 
     with_events(database_url, events, body)

@@ -12,10 +12,10 @@ import pytest
 
 from rsched.core.errors import Misconfigured, Unavailable
 from rsched.core.ids import JobId, RunId
-from rsched.core.packed import Event, SkipEvent, WatermarkEvent, WorkerEvent
+from rsched.core.jobs.packed import Event, SkipEvent, WatermarkEvent, WorkerEvent
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
-from rsched.ledger.aside import NO_DETAIL
+from rsched.ledger.quarantine import NO_DETAIL
 from rsched.ledger.repair import FENCE_PER_MS, MAX_FENCE
 from rsched.ledger.staging import claimed_on
 from rsched.runtime.clock import SystemClock
@@ -39,10 +39,10 @@ async def record(ledger: Ledger, events: list[Event], *, expected: str = "0-0", 
 
 LIFE = [
     run(),
-    run(state=R, rev=2, attempt=1, fence=7, started_at=T0 + 5, worker="w1"),
-    run(state=T, rev=3, attempt=1, fence=7, started_at=T0 + 6, worker="w1", at=T0 + 50, detail="boom"),
-    run(state=R, rev=4, attempt=2, fence=9, started_at=T0 + 900, worker="w2"),
-    run(state=S, rev=5, attempt=2, fence=9, started_at=T0 + 901, worker="w2", at=T0 + 1000),
+    run(state=R, revision=2, attempt=1, fence=7, started_at=T0 + 5, worker="w1"),
+    run(state=T, revision=3, attempt=1, fence=7, started_at=T0 + 6, worker="w1", at=T0 + 50, detail="boom"),
+    run(state=R, revision=4, attempt=2, fence=9, started_at=T0 + 900, worker="w2"),
+    run(state=S, revision=5, attempt=2, fence=9, started_at=T0 + 901, worker="w2", at=T0 + 1000),
 ]
 
 
@@ -89,7 +89,7 @@ def test_of_two_recorders_at_one_position_one_wins(database_url: str) -> None:
 def test_an_old_fence_does_not_overwrite_a_newer_one(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
         assert await record(ledger, [LIFE[3]])
-        late = run(state=S, rev=99, attempt=1, fence=7, at=T0)
+        late = run(state=S, revision=99, attempt=1, fence=7, at=T0)
         assert await record(ledger, [late], expected="1-0", new="1-1")
         found = await ledger.run(RUN)
         assert found is not None
@@ -98,14 +98,14 @@ def test_an_old_fence_does_not_overwrite_a_newer_one(database_url: str) -> None:
     ledger_test(database_url, body)
 
 
-def test_a_run_given_back_leaves_no_attempt(database_url: str) -> None:
+def test_a_run_requeued_leaves_no_attempt(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
-        back = run(state=T, rev=5, attempt=1, fence=9, at=T0, detail="given back")
+        back = run(state=T, revision=5, attempt=1, fence=9, at=T0, detail="requeued")
         assert await record(ledger, [*LIFE[:4], back])
         found = await ledger.run(RUN)
         assert found is not None
         assert [(a.attempt, a.error) for a in found.attempts] == [(1, "boom")]
-        first = run(T0 + 1, state=Q, rev=3, attempt=0, fence=3, at=T0, detail="given back")
+        first = run(T0 + 1, state=Q, revision=3, attempt=0, fence=3, at=T0, detail="requeued")
         assert await record(ledger, [first], expected="1-0", new="1-1")
         found = await ledger.run(first.run)
         assert found is not None
@@ -116,7 +116,7 @@ def test_a_run_given_back_leaves_no_attempt(database_url: str) -> None:
 
 def test_a_dead_run_is_a_dead_letter_with_all_its_attempts(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
-        dead = run(state=D, rev=5, attempt=2, fence=9, started_at=T0 + 901, at=T0 + 1000, detail="again")
+        dead = run(state=D, revision=5, attempt=2, fence=9, started_at=T0 + 901, at=T0 + 1000, detail="again")
         assert await record(ledger, [*LIFE[:4], dead])
         items, cursor = await ledger.dead_letters(team="default")
         assert [(i.run_id, i.error, cursor) for i in items] == [(RUN, "again", None)]
@@ -128,13 +128,13 @@ def test_a_dead_run_is_a_dead_letter_with_all_its_attempts(database_url: str) ->
     ledger_test(database_url, body)
 
 
-def test_what_postgres_refuses_is_set_aside_and_the_rest_recorded(
+def test_what_postgres_refuses_is_quarantined_and_the_rest_recorded(
     database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def body(ledger: Ledger) -> None:
         good: list[Event] = [run(T0 + i) for i in range(300)]
         bad: list[Event] = [
-            run(T0 + 1001, rev=2**70),
+            run(T0 + 1001, revision=2**70),
             run(T0 + 1003, claimed_at=10**17),
             job("bad", tags=["a\0b"]),
             job("other")._replace(value=b"nonsense"),
@@ -150,7 +150,7 @@ def test_what_postgres_refuses_is_set_aside_and_the_rest_recorded(
 
     ledger_test(database_url, body)
     with psycopg.connect(database_url) as c:
-        assert c.execute("SELECT count(*) FROM poison WHERE reason <> ''").fetchone() == (5,)
+        assert c.execute("SELECT count(*) FROM quarantine WHERE reason <> ''").fetchone() == (5,)
     assert len([r for r in caplog.records if r.levelname == "ERROR"]) == 5
 
 
@@ -161,16 +161,16 @@ UNRECORDABLE = ["bad \0 text", "half a pair \ud800", "\0", "\udfff\0ü"]
 @pytest.mark.parametrize("state", [T, D, RunState.CANCELLED, RunState.SKIPPED], ids=str)
 def test_no_text_of_an_error_keeps_an_end_from_being_recorded(database_url: str, text: str, state: RunState) -> None:
     async def body(ledger: Ledger) -> None:
-        end = run(state=state, rev=3, attempt=1, fence=7, worker=f"w{text}", detail=f"said: {text}")
+        end = run(state=state, revision=3, attempt=1, fence=7, worker=f"w{text}", detail=f"said: {text}")
         assert await record(ledger, [*LIFE[:2], end])
         found = await ledger.run(RUN)
         assert found is not None
-        assert (found.record.state, found.record.rev) == (state, 3)
+        assert (found.record.state, found.record.revision) == (state, 3)
         shown = text.replace("\0", "\\0").replace("\ud800", "\\ud800").replace("\udfff", "\\udfff")
         assert (found.error, found.record.worker) == (f"said: {shown}", f"w{shown}")
         if state in (T, D):
             assert [(a.attempt, a.error) for a in found.attempts] == [(1, f"said: {shown}")]
-        assert await ledger._all("SELECT * FROM poison", ()) == []
+        assert await ledger._all("SELECT * FROM quarantine", ()) == []
 
     ledger_test(database_url, body)
 
@@ -185,37 +185,39 @@ def test_an_end_that_is_refused_for_its_text_is_recorded_without_it(
 ) -> None:
     async def body(ledger: Ledger) -> None:
         await ledger._do(REFUSING.format(table), ())
-        end = run(state=state, rev=3, attempt=1, fence=7, detail="refuse me")
+        end = run(state=state, revision=3, attempt=1, fence=7, detail="refuse me")
         assert await record(ledger, [*LIFE[:2], end, *(run(T0 + i) for i in range(1, 50))])
         found = await ledger.run(RUN)
         assert found is not None
         assert (found.record.state, found.error) == (state, NO_DETAIL)
         assert [(a.attempt, a.error) for a in found.attempts] == [(1, NO_DETAIL)]
         assert len((await ledger.runs(job_id(), limit=100))[0]) == 50
-        (aside,) = await ledger._all("SELECT kind, key, raw FROM poison", ())
+        (aside,) = await ledger._all("SELECT kind, key, raw FROM quarantine", ())
         assert aside[:2] == ("run", RUN)
         assert b"refuse me" in aside[2]
-        assert await ledger.ends_aside([(found.run_id, found.record)]) == {}
+        assert await ledger.quarantined_ends([(found.run_id, found.record)]) == {}
 
     ledger_test(database_url, body)
 
 
-def test_an_end_that_is_refused_whatever_it_says_is_set_aside_once_and_known_as_the_runs_end(database_url: str) -> None:
+def test_an_end_that_is_refused_whatever_it_says_is_quarantined_once_and_known_as_the_runs_end(
+    database_url: str,
+) -> None:
     async def body(ledger: Ledger) -> None:
         await ledger._do("ALTER TABLE runs ADD CHECK (state <> 'DEAD')", ())
-        end = run(state=D, rev=3, attempt=1, fence=7, detail="line one\nline two")
-        other = run(T0 + 1, state=R, rev=2, attempt=1, fence=8)
-        no_end = run(T0 + 1, state=R, rev=2**70, attempt=1, fence=8)
+        end = run(state=D, revision=3, attempt=1, fence=7, detail="line one\nline two")
+        other = run(T0 + 1, state=R, revision=2, attempt=1, fence=8)
+        no_end = run(T0 + 1, state=R, revision=2**70, attempt=1, fence=8)
         assert await record(ledger, [*LIFE[:2], end, run(T0 + 1), other])
         assert await record(ledger, [no_end], expected="1-0", new="1-1")
-        assert await ledger._all("SELECT key FROM poison ORDER BY id", ()) == [(RUN,), (other.run,)]
-        assert ledger.set_aside("s0", "journal") == 2
+        assert await ledger._all("SELECT key FROM quarantine ORDER BY id", ()) == [(RUN,), (other.run,)]
+        assert ledger.quarantined("s0", "journal") == 2
         found = await ledger.runs_newest([RUN, other.run])
         assert {r.state for r in found.values()} == {R}
-        assert await ledger.ends_aside(list(found.items())) == {RUN: end.record}
-        later = [(RunId(RUN), end.record._replace(state=R, rev=4))]
-        assert await ledger.ends_aside(later) == {}
-        assert await ledger.ends_aside([]) == {}
+        assert await ledger.quarantined_ends(list(found.items())) == {RUN: end.record}
+        later = [(RunId(RUN), end.record._replace(state=R, revision=4))]
+        assert await ledger.quarantined_ends(later) == {}
+        assert await ledger.quarantined_ends([]) == {}
 
     ledger_test(database_url, body)
 
@@ -392,7 +394,7 @@ def test_a_postgres_that_was_put_back_with_fewer_days_takes_them_all_the_same(da
         await ledger.make_partitions_ahead()
         assert await record(ledger, [run(T0 + 2)], expected="1-1", new="1-2")
         assert await ledger.run(f"{RUN.partition(':')[0]}:{T0 + 2}") is not None
-        assert await ledger._all("SELECT * FROM poison", ()) == []
+        assert await ledger._all("SELECT * FROM quarantine", ()) == []
         day = f"runs_{claimed_on(T0):%Y%m%d}"
         assert [t for t in before if t not in await ledger._all(tables, ())] == [(day,)]
 

@@ -15,7 +15,7 @@ import pytest
 
 from rsched.core.errors import Misconfigured, Unavailable
 from rsched.core.ids import JobId
-from rsched.core.packed import Event, PayloadEvent, SkipEvent
+from rsched.core.jobs.packed import Event, PayloadEvent, SkipEvent
 from rsched.core.states import RunState
 from rsched.ledger import Ledger
 from rsched.ledger import archive as archives
@@ -57,17 +57,19 @@ def rid(ms: int, name: str = "nightly") -> str:
 
 
 def succeeded(ms: int, name: str = "nightly") -> Event:
-    return run(ms, name=name, state=S, rev=5, attempt=1, fence=5, started_at=ms + 5, worker='w,"1"', at=ms + 1000)
+    return run(ms, name=name, state=S, revision=5, attempt=1, fence=5, started_at=ms + 5, worker='w,"1"', at=ms + 1000)
 
 
 def dead(ms: int) -> Event:
-    return run(ms, state=D, rev=5, attempt=3, fence=6, started_at=ms + 5, at=ms + 2000, detail='line\n"two", ü')
+    return run(ms, state=D, revision=5, attempt=3, fence=6, started_at=ms + 5, at=ms + 2000, detail='line\n"two", ü')
 
 
 def old_day() -> list[Event]:
     """Of one day: 3 that succeeded, one with a failed attempt; one open with a failed attempt; one DEAD; one fresh."""
-    failed = run(T0, state=T, rev=3, attempt=1, fence=3, started_at=T0 + 6, worker="w1", at=T0 + 50, detail="boom")
-    waits = run(T0 + 3, state=T, rev=3, attempt=1, fence=3, started_at=T0 + 6, worker="w1", at=T0 + 50, detail="wait")
+    failed = run(T0, state=T, revision=3, attempt=1, fence=3, started_at=T0 + 6, worker="w1", at=T0 + 50, detail="boom")
+    waits = run(
+        T0 + 3, state=T, revision=3, attempt=1, fence=3, started_at=T0 + 6, worker="w1", at=T0 + 50, detail="wait"
+    )
     return [job(), failed, succeeded(T0), succeeded(T0 + 1), succeeded(T0 + 2), waits, dead(T0 + 4),
             succeeded(TODAY)]  # fmt: skip
 
@@ -96,8 +98,8 @@ def test_a_day_past_retention_is_in_files_and_no_more_in_postgres(database_url: 
         rows = pyarrow.parquet.read_table(tmp_path / "runs" / f"{OLD}.parquet").to_pylist()
         assert [r["run_id"] for r in rows] == [rid(T0), rid(T0 + 1), rid(T0 + 2)]
         assert rows[0] | {"claimed_on": None} == {
-            "claimed_on": None, "run_id": rid(T0), "shard": "s0", "state": "SUCCEEDED", "rev": 5,
-            "lane": "default:default:1", "sv": 1, "attempt": 1, "fence": 5, "worker": 'w,"1"', "claimed_at": T0,
+            "claimed_on": None, "run_id": rid(T0), "shard": "s0", "state": "SUCCEEDED", "revision": 5,
+            "queue_key": "default:default:1", "schedule_version": 1, "attempt": 1, "fence": 5, "worker": 'w,"1"', "claimed_at": T0,
             "due_at": T0, "started_at": T0 + 5, "flags": "", "ended_at": T0 + 1000, "error": None, "stream": "journal",
             "generation": 1, "n": 0,
         }  # fmt: skip
@@ -155,8 +157,8 @@ def test_later_events_of_a_day_that_left_are_recorded_and_guarded(
             writer = other if fresh else ledger
             # The open one ends; an old event of the dead one comes again; one comes that nobody knew.
             events = [
-                run(T0 + 3, state=S, rev=6, attempt=2, fence=9, started_at=T0 + 99, at=TODAY),
-                run(T0 + 4, state=R, rev=4, attempt=3, fence=6, started_at=T0 + 5),
+                run(T0 + 3, state=S, revision=6, attempt=2, fence=9, started_at=T0 + 99, at=TODAY),
+                run(T0 + 4, state=R, revision=4, attempt=3, fence=6, started_at=T0 + 5),
                 run(T0 + 5),
             ]
             await record(writer, events, n=1)
@@ -178,8 +180,8 @@ def test_what_was_kept_leaves_once_it_is_over_for_as_long(database_url: str, tmp
         await record(ledger, old_day())
         await all_steps(ledger, tmp_path)
         ends = [
-            run(T0 + 3, state=S, rev=6, attempt=2, fence=9, started_at=TODAY, at=TODAY),
-            run(T0 + 4, state=S, rev=9, attempt=4, fence=10, started_at=TODAY, at=TODAY),
+            run(T0 + 3, state=S, revision=6, attempt=2, fence=9, started_at=TODAY, at=TODAY),
+            run(T0 + 4, state=S, revision=9, attempt=4, fence=10, started_at=TODAY, at=TODAY),
         ]
         await record(ledger, list(ends), n=1)
         await all_steps(ledger, tmp_path)
@@ -218,7 +220,7 @@ def test_skips_and_payloads_leave_too(database_url: str, tmp_path: Path) -> None
 def test_dead_letters_of_runs_that_are_dead_no_more_are_pruned(database_url: str, tmp_path: Path) -> None:
     async def body(ledger: Ledger) -> None:
         await record(ledger, [dead(T0), dead(T0 + 1)])
-        await record(ledger, [run(T0, state=S, rev=9, attempt=4, fence=10, started_at=TODAY, at=TODAY)], n=1)
+        await record(ledger, [run(T0, state=S, revision=9, attempt=4, fence=10, started_at=TODAY, at=TODAY)], n=1)
         await all_steps(ledger, tmp_path)
         assert await query(database_url, "SELECT run_id FROM dead_letters") == [(rid(T0 + 1),)]
 
@@ -406,7 +408,7 @@ def test_an_index_that_was_not_finished_is_built_again(database_url: str, tmp_pa
     retention_test(database_url, body)
 
 
-def test_a_folder_that_cannot_be_is_refused_with_the_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_is_refused_with_the_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Misconfigured, match="archive_dir"):
         archives.check_archive(str(tmp_path / "file"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 
 from rsched.core.ids import JobId
-from rsched.core.packed import TriggerEvent, unpack_event
+from rsched.core.jobs.packed import TriggerEvent, unpack_event
 from rsched.ledger import Ledger
 from rsched.ledger.triggers import Key
 from tests.ledger.events import T0, job_id
@@ -73,7 +73,7 @@ def test_one_that_is_being_recorded_anew_is_not_waited_for(database_url: str) ->
     ledger_test(database_url, body)
 
 
-def test_one_that_postgres_refuses_is_set_aside_alone(database_url: str) -> None:
+def test_one_that_postgres_refuses_is_quarantined_alone(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
         assert await record(
             ledger, [TriggerEvent(A, "k", T0), TriggerEvent(A, "no\0text", T0), TriggerEvent(A, "l", 2**70)]
@@ -81,7 +81,7 @@ def test_one_that_postgres_refuses_is_set_aside_alone(database_url: str) -> None
         assert await ledger.triggered_at(A, "k", since=T0) == T0
 
     ledger_test(database_url, body)
-    assert (count(database_url, "triggers"), count(database_url, "poison")) == (1, 2)
+    assert (count(database_url, "triggers"), count(database_url, "quarantine")) == (1, 2)
 
 
 def test_the_event_is_read_as_the_script_writes_it() -> None:

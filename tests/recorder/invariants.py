@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rsched.core.packed import unpack_head, unpack_run
+from rsched.core.jobs.packed import unpack_head, unpack_run
 from rsched.core.states import JobState, RunState
 from tests.store.world import Snapshot
 
@@ -26,11 +26,11 @@ def problems(at: Snapshot) -> list[str]:
     for run, r in runs.items():
         letter = next((c for c in r.flags if c.islower()), "")
         open_ = {m.decode(): s for m, s in at.get(f"open:{run[:15]}", [])}
-        own = f"{run}|{r.lane}" + (f"|{letter}" if letter else "")
+        own = f"{run}|{r.queue_key}" + (f"|{letter}" if letter else "")
         waits = letter and open_.get(run, 0) > 0 and min(open_.values()) == 0
         if r.state is RunState.QUEUED and own not in staged and run not in queued and not waits:
             out.append(f"{run} is QUEUED and in no set")
-        if r.state is RunState.RETRYING and f"{run}|{r.lane}" not in retries and run not in queued:
+        if r.state is RunState.RETRYING and f"{run}|{r.queue_key}" not in retries and run not in queued:
             out.append(f"{run} is RETRYING and in no set")
         if r.state is RunState.RUNNING and run not in leases:
             out.append(f"{run} is RUNNING without a lease")
@@ -43,7 +43,7 @@ def problems(at: Snapshot) -> list[str]:
     ]
     out += [f"{r} is queued and no run" for r in queued if r not in runs]
     ready = {m.decode() for m, _ in at.get("ready:default", [])}
-    teams = {lane.split(":")[1] for lane in streams}
+    teams = {queue_key.split(":")[1] for queue_key in streams}
     if ready != teams:
         out.append(f"ready {ready}, with work {teams}")
     heads = {m.decode(): s for m, s in at.get("heads", [])}

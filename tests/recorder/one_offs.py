@@ -7,7 +7,7 @@ from typing import Any
 from rsched.core.ids import RunId
 from rsched.core.states import RunState
 from rsched.store.work import FetchedRun
-from tests.recorder.rollback import reopened
+from tests.recorder.rollback import stale_generation
 from tests.recorder.steps import HOUR, WORKER, Shard
 
 
@@ -39,7 +39,7 @@ async def brought_forward(s: Shard, run: RunId) -> None:
 async def emptied(s: Shard) -> None:
     """Redis loses everything, and is opened and rebuilt from the ledger."""
     await s.redis.delete(*[key async for key in s.redis.scan_iter(s.keys.prefix + ":*")])
-    await reopened(s)
+    await stale_generation(s)
 
 
 async def rows(s: Shard) -> dict[str, tuple[Any, ...]]:

@@ -7,7 +7,7 @@ import psycopg
 from psycopg import sql
 
 from rsched.core.ids import WorkerId
-from rsched.recorder.reemit import Reemission
+from rsched.recorder.resync.resync import Resync
 from tests.recorder.steps import HOUR, Shard
 
 Backup = dict[str, bytes]
@@ -35,20 +35,20 @@ def restore(url: str, kept: Backup) -> None:
                 copy.write(rows)
 
 
-async def without_tail(s: Shard, url: str, kept: Backup, *, quiet: bool = False) -> Reemission:
+async def without_tail(s: Shard, url: str, kept: Backup, *, quiet: bool = False) -> Resync:
     """Postgres is back from the backup, no entry of the journal is left; the recorder has noticed. quiet: no new entry comes."""
     restore(url, kept)
     for key in (s.keys.journal, s.keys.definitions):
         await s.redis.xtrim(key, maxlen=0, approximate=False)
-    reemission = Reemission(s.store, s.ledger, shard=s.shard)
-    s.gap = reemission.found_gap
+    resync = Resync(s.store, s.ledger, shard=s.shard)
+    s.gap = resync.found_gap
     s.__post_init__()
     if not quiet:
         await s.put("made after it", due_in=HOUR, every=2 * HOUR)
         await s.store.fetch(WorkerId("came after it"), request=1, slots=1, lease_ms=60_000, queues=["none"])
     await caught_up(s)
-    assert await s.store.reemit()
-    return reemission
+    assert await s.store.resync()
+    return resync
 
 
 async def caught_up(s: Shard) -> None:
@@ -58,10 +58,10 @@ async def caught_up(s: Shard) -> None:
             pass
 
 
-async def written_again(s: Shard, reemission: Reemission) -> None:
-    """To the end of re-emission, while the recorder goes on."""
+async def written_again(s: Shard, resync: Resync) -> None:
+    """To the end of resync, while the recorder goes on."""
     with anyio.fail_after(30):
         async with s.recording():
-            while await reemission.step():
+            while await resync.step():
                 pass
-    assert not await s.store.reemit()
+    assert not await s.store.resync()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsched.recorder.opening import Opening
+from rsched.recorder.recovery.recovery import Recovery
 from tests.recorder.steps import CLOCK, Shard
 
 
@@ -25,12 +25,12 @@ async def another_server(s: Shard) -> None:
     await s.redis.hset(s.keys.marker, "run_id", "another")
 
 
-async def reopened(s: Shard, *, all_back: bool = True) -> None:
-    """Open again, all definitions back (or those that the opening waits for), and nothing held for workers any more."""
+async def stale_generation(s: Shard, *, all_back: bool = True) -> None:
+    """Open again, all definitions back (or those that the recovery waits for), and nothing held for workers any more."""
     s.__post_init__()
-    opening = Opening(s.store, s.ledger, shard=s.shard, clock=CLOCK, lease_ms=1000)
-    opened = await opening.ensure_open(list(s.streams.values()))
-    while all_back and opened.rebuild and await opened.rebuild.step():
+    recovery = Recovery(s.store, s.ledger, shard=s.shard, clock=CLOCK, lease_ms=1000)
+    opened = await recovery.ensure_open(list(s.streams.values()))
+    while all_back and opened.background_restore and await opened.background_restore.step():
         pass
-    await s.redis.delete(s.keys.holders)
+    await s.redis.delete(s.keys.unconfirmed)
     s.__post_init__()

@@ -13,14 +13,14 @@ import anyio
 from redis.asyncio import Redis
 
 from rsched.core.ids import JobId, RunId, WorkerId, derive_job_id
-from rsched.core.model import ScheduleSpec
-from rsched.core.packed import JobHead, JobRecord, unpack_run
-from rsched.core.schedule import load
+from rsched.core.jobs.model import ScheduleSpec
+from rsched.core.jobs.packed import JobHead, JobRecord, unpack_run
+from rsched.core.schedule.schedule import load
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
 from rsched.ledger.positions import parse_position
-from rsched.recorder.opening import STREAMS
-from rsched.recorder.reconcile import Reconciler
+from rsched.recorder.reconcile.reconciler import Reconciler
+from rsched.recorder.recovery.recovery import STREAMS
 from rsched.recorder.stream import Gap, StreamRecorder
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
@@ -86,7 +86,7 @@ class Shard:
         arg = {"o": str(due), "e": f"{due},{every}", "c": "hourly"}[kind]
         if kind == "c":
             due = load(d).next_after(now) or 0
-        head = JobHead(JobState.ACTIVE, 1, 1, now - 1, kind, arg, "o", 60_000, d.lane, overlap=overlap)  # type: ignore[arg-type]
+        head = JobHead(JobState.ACTIVE, 1, 1, now - 1, kind, arg, "o", 60_000, d.queue_key, overlap=overlap)  # type: ignore[arg-type]
         assert (await self.store.put([PutItem(job, 0, due, JobRecord(head, d).pack())], atomic=True)).ok
         return job
 

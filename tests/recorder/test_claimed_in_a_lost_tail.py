@@ -9,15 +9,15 @@ from itertools import count
 import pytest
 
 from rsched.core.ids import JobId, RunId, derive_job_id, partition_of
-from rsched.core.model import ScheduleSpec
-from rsched.core.packed import JobHead, JobRecord
-from rsched.core.schedule import load
+from rsched.core.jobs.model import ScheduleSpec
+from rsched.core.jobs.packed import JobHead, JobRecord
+from rsched.core.schedule.schedule import load
 from rsched.core.states import JobState, RunState
 from rsched.scheduler.catch_up import CatchUp
 from rsched.store.jobs import PutItem
 from rsched.store.work import FinishItem
 from tests.ledger.events import definition
-from tests.recorder.rollback import another_server, back_to, reopened, snapshot
+from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
 from tests.recorder.steps import CLOCK, HOUR, LOG, WORKER, InShard, Shard
 
 KINDS = ["once", "interval", "seconds", "cron"]
@@ -44,7 +44,7 @@ async def put(
     arg = {"once": str(due), "cron": "hourly"}.get(kind, f"{due},{every}")
     assert kind != "cron" or load(d).next_after(due - 1) == due
     head = JobHead(JobState.ACTIVE, version, version, due - 1, {"once": "o", "cron": "c"}.get(kind, "e"), arg,  # type: ignore[arg-type]
-                   misfire, grace, d.lane, overlap=overlap)  # fmt: skip
+                   misfire, grace, d.queue_key, overlap=overlap)  # fmt: skip
     assert (await s.store.put([PutItem(job, version - 1, due, JobRecord(head, d).pack())], atomic=True)).ok
     return job
 
@@ -94,7 +94,7 @@ def test_what_was_claimed_and_ended_is_not_claimed_again(shard: InShard, kind: s
         await s.record()
         after = await s.redis.zscore(s.keys.due(partition_of(job)), job)
         await back_to(s, then)
-        await reopened(s)
+        await stale_generation(s)
         assert await s.redis.zscore(s.keys.due(partition_of(job)), job) == after
         heads = await s.redis.zscore(s.keys.heads, str(partition_of(job)))
         assert heads == after
@@ -115,7 +115,7 @@ def test_what_was_claimed_and_goes_on_is_run_once(shard: InShard, kind: str, how
         await s.record()
         after = await s.redis.zscore(s.keys.due(partition_of(job)), job)
         await back_to(s, then)
-        await reopened(s)
+        await stale_generation(s)
         assert await s.redis.zscore(s.keys.due(partition_of(job)), job) == after
         await s.drain()
         assert {run: n for run, n in s.done.items() if run in runs} == dict.fromkeys(runs, 1)
@@ -133,8 +133,8 @@ def test_what_the_ledger_does_not_know_stays_due(shard: InShard, kind: str) -> N
         await s.record()
         # Into the older state: a job that nobody recorded anything of but its definition.
         await back_to(s, then)
-        await s.store.reopen((await marker(s)) + 1, fence=0)
-        await s.store.open_(hold_ms=0)
+        await s.store.begin_recovery((await marker(s)) + 1, fence=0)
+        await s.store.finish_recovery(recovery_grace_ms=0)
         await put(s, kind, name="unknown")
         then = await snapshot(s)
         lost = await ended(s, RunState.SUCCEEDED)
@@ -142,7 +142,7 @@ def test_what_the_ledger_does_not_know_stays_due(shard: InShard, kind: str) -> N
         assert mine
         await back_to(s, then)
         await s.redis.delete(s.keys.journal)
-        await reopened(s)
+        await stale_generation(s)
         await s.drain()
         assert {run: s.done[run] for run in mine} == dict.fromkeys(mine, 1)
         assert not known & set(s.done)
@@ -178,7 +178,7 @@ def test_what_was_settled_as_too_late_is_settled_once(shard: InShard, misfire: s
         assert (len(s.done), len(await recorded_skips(s))) == (runs, skips)
         after = await s.redis.zscore(s.keys.due(partition_of(job)), job)
         await back_to(s, {} if emptied else then)
-        await reopened(s)
+        await stale_generation(s)
         assert await s.redis.zscore(s.keys.due(partition_of(job)), job) == after
         await drain()
         await s.record()
@@ -198,7 +198,7 @@ def test_a_range_that_was_not_paid_out_owes_its_occurrences_alone(shard: InShard
         await s.record()
         (member,) = await s.redis.zrange(s.keys.catchup, 0, -1)
         await back_to(s, {} if emptied else then)
-        await reopened(s)
+        await stale_generation(s)
         assert await s.redis.zrange(s.keys.catchup, 0, -1) == [member]
         assert (await s.redis.zscore(s.keys.due(partition_of(job)), job) or 0) > await s.store.time()
         await s.schedule()
@@ -220,7 +220,7 @@ def test_an_occurrence_skipped_because_another_run_was_open_is_not_owed_again(sh
         skipped = {r[0] for r in rows}
         assert len(skipped) >= 4
         await back_to(s, then)
-        await reopened(s)
+        await stale_generation(s)
         await s.drain()
         assert not (skipped | {run[0]}) & set(s.done)
 
@@ -234,7 +234,7 @@ def test_a_run_that_an_edit_withdrew_is_owed_under_the_edited_schedule(shard: In
         (run,) = [RunId(r.decode()) for r in await s.redis.hkeys(s.keys.runs)]
         due = int(run.rpartition(":")[2])
         d = definition("a", schedule=ScheduleSpec(every="1h"))
-        head = JobHead(JobState.ACTIVE, 2, 2, await s.store.time(), "e", f"{due},{HOUR}", "o", 60_000, d.lane)
+        head = JobHead(JobState.ACTIVE, 2, 2, await s.store.time(), "e", f"{due},{HOUR}", "o", 60_000, d.queue_key)
         assert (await s.store.put([PutItem(job, 1, due, JobRecord(head, d).pack())], atomic=True)).ok
         await s.record()
         then = await snapshot(s)
@@ -246,7 +246,7 @@ def test_a_run_that_an_edit_withdrew_is_owed_under_the_edited_schedule(shard: In
         assert found is not None
         assert found.record.state is RunState.SKIPPED
         await back_to(s, then)
-        await reopened(s)
+        await stale_generation(s)
         assert await s.redis.zscore(s.keys.due(partition_of(job)), job) == due
         await s.drain()
         assert s.done == {run: 1}
@@ -271,7 +271,7 @@ def test_a_job_that_was_changed_in_the_tail_is_not_run_as_it_was(
         else:
             d = definition("a", schedule=ScheduleSpec(every="1h"))
             now = await s.store.time()
-            head = JobHead(JobState.ACTIVE, 2, 2, now, "e", f"{now + HOUR},{HOUR}", "o", HOUR, d.lane)
+            head = JobHead(JobState.ACTIVE, 2, 2, now, "e", f"{now + HOUR},{HOUR}", "o", HOUR, d.queue_key)
             assert (await s.store.put([PutItem(job, 1, now + HOUR, JobRecord(head, d).pack())], atomic=True)).ok
         await s.record()
         if forgotten:
@@ -279,7 +279,7 @@ def test_a_job_that_was_changed_in_the_tail_is_not_run_as_it_was(
         await back_to(s, then)
         await another_server(s)
         s.__post_init__()
-        await reopened(s, all_back=False)
+        await stale_generation(s, all_back=False)
         await s.drain()
         assert s.done == {}
         states = {"removed": JobState.DELETED, "paused": JobState.PAUSED, "edited": JobState.ACTIVE}
@@ -301,7 +301,7 @@ def test_a_pause_that_ended_in_the_tail_does_not_end_again(shard: InShard) -> No
         assert (await s.store.resume(job, expect=2, due=await s.store.time() + HOUR)).tag == "ok"
         await s.record()
         await back_to(s, then)
-        await reopened(s, all_back=False)
+        await stale_generation(s, all_back=False)
         assert await s.redis.zcard(s.keys.pauses) == 0
         head = await s.store.get_head(job)
         assert head is not None
@@ -326,7 +326,7 @@ def test_pages_of_one_partition_and_of_many_are_looked_at(shard: InShard) -> Non
         await s.record()
         dues = {job: await s.redis.zscore(s.keys.due(partition_of(job)), job) for job in crowd + spread}
         await back_to(s, then)
-        await reopened(s)
+        await stale_generation(s)
         assert {job: await s.redis.zscore(s.keys.due(partition_of(job)), job) for job in crowd + spread} == dues
         await s.drain()
         assert not runs & set(s.done)
@@ -335,7 +335,7 @@ def test_pages_of_one_partition_and_of_many_are_looked_at(shard: InShard) -> Non
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_opening_that_goes_on_with_one_that_was_not_finished_repairs_the_same(shard: InShard, kind: str) -> None:
+def test_an_recovery_that_goes_on_with_one_that_was_not_finished_repairs_the_same(shard: InShard, kind: str) -> None:
     async def body(s: Shard) -> None:
         job = await put(s, kind)
         await s.schedule()
@@ -348,8 +348,8 @@ def test_an_opening_that_goes_on_with_one_that_was_not_finished_repairs_the_same
         await s.record()
         await back_to(s, then)
         generation, fence = await s.ledger.next_generation(s.shard, redis_fence=0)
-        assert await s.store.reopen(generation, fence=fence, lost=True)
-        await reopened(s)
+        assert await s.store.begin_recovery(generation, fence=fence, lost=True)
+        await stale_generation(s)
         assert not runs & {run.decode() for run in await s.redis.hkeys(s.keys.runs)}
         await s.drain()
         assert runs

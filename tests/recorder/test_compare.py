@@ -21,13 +21,13 @@ def test_what_an_older_redis_has_of_a_job_that_was_deleted_and_forgotten_ends_so
         await s.record()
         await s.ledger.mark_forgotten([(job, 2)])
         await back_to(s, then)
-        knobs = RecorderSettings(
+        settings = RecorderSettings(
             database_url=database_url, redis_url=redis_url, prefix=s.keys.prefix, block_ms=20, reconcile_every_s=0,
             reconcile_pace_ms=0, forget_after_s=0.001,
         )  # fmt: skip
         stop = anyio.Event()
         async with anyio.create_task_group() as group:
-            group.start_soon(lambda: run_recorder(knobs, stop, clock=CLOCK))
+            group.start_soon(lambda: run_recorder(settings, stop, clock=CLOCK))
             with anyio.fail_after(20):
                 while await s.store.dues([job]):
                     await CLOCK.sleep(20)

@@ -3,11 +3,11 @@ from __future__ import annotations
 import asyncio
 from unittest.mock import AsyncMock, Mock
 
-from rsched.core.packed import PoisonEvent, SkipEvent, WatermarkEvent
+from rsched.core.jobs.packed import QuarantineEvent, SkipEvent, WatermarkEvent
 from rsched.ledger.positions import Position
 from rsched.recorder.counts import count_recorded
 from rsched.recorder.gauges import Lag, depth_series
-from rsched.recorder.reemit import Reemission
+from rsched.recorder.resync.resync import Resync
 from rsched.runtime.instruments import OTHER
 from rsched.runtime.metrics import ALERTS, RECORDED, SKIPPED, TRANSACTIONS, Metrics
 
@@ -48,7 +48,7 @@ def test_a_stream_that_lost_its_tail_does_not_lag() -> None:
     assert (lost.entries, lost.age_ms(9000)) == (0, 0)
 
 
-def test_the_depth_has_the_longest_lanes_and_the_rest_by_queue_and_priority() -> None:
+def test_the_depth_has_the_longest_queue_keys_and_the_rest_by_queue_and_priority() -> None:
     depth = {f"q:team-{i}:{i % 3}": i + 1 for i in range(300)}
     series = depth_series("s0", depth)
     assert len(series) == 203
@@ -57,24 +57,24 @@ def test_the_depth_has_the_longest_lanes_and_the_rest_by_queue_and_priority() ->
     assert series["s0", "q", OTHER, "high"] == sum(i + 1 for i in range(100) if i % 3 == 0)
 
 
-def test_recorded_events_are_counted_with_what_was_skipped_and_set_aside() -> None:
+def test_recorded_events_are_counted_with_what_was_skipped_and_quarantined() -> None:
     metrics = Metrics("recorder")
     events = [
         SkipEvent("j", 1, 9, 4, "misfire", 10),
         SkipEvent("j", 11, 11, 1, "paused", 12),
         SkipEvent("k", 1, 2, 2, "misfire", 10),
         WatermarkEvent(3, 10),
-        PoisonEvent("r", "j:1", "?", 0),
+        QuarantineEvent("r", "j:1", "?", 0),
     ]
     count_recorded(metrics, "journal", events, aside=2)
     count_recorded(metrics, "journal", [], aside=0)
     assert metrics.number(RECORDED).child("journal").value == 5
     assert metrics.number(TRANSACTIONS).child("journal").value == 2
     assert {k[0]: v.value for k, v in metrics.number(SKIPPED).series()} == {"misfire": 6, "paused": 1}
-    assert metrics.number(ALERTS).child("poison_event").value == 2
+    assert metrics.number(ALERTS).child("quarantined_event").value == 2
 
 
 def test_a_gap_in_the_journal_is_an_alert() -> None:
-    store, ledger = Mock(metrics=Metrics("recorder"), set_reemit=AsyncMock()), Mock(record_gap=AsyncMock())
-    asyncio.run(Reemission(store, ledger, shard="s0").found_gap("journal", Position(1, 2), Position(1, 9)))
+    store, ledger = Mock(metrics=Metrics("recorder"), set_resync=AsyncMock()), Mock(record_gap=AsyncMock())
+    asyncio.run(Resync(store, ledger, shard="s0").found_gap("journal", Position(1, 2), Position(1, 9)))
     assert store.metrics.number(ALERTS).child("journal_gap").value == 1

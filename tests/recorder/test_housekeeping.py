@@ -6,11 +6,11 @@ from typing import cast
 
 import psycopg
 
-from rsched.core.packed import Event
+from rsched.core.jobs.packed import Event
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
 from rsched.recorder.housekeeping import Housekeeping
-from rsched.store.recovery import Repair
+from rsched.store.recovery import RestoreProgress
 from rsched.store.store import Store
 from tests.ledger.events import T0, WallClock, run
 from tests.ledger.test_open_runs import naive, open_ids, record
@@ -40,13 +40,13 @@ def housekeeping_test(url: str, body: Callable[[Ledger, Housekeeping, Timer], Aw
 
 def mark(url: str) -> int:
     with psycopg.connect(url) as c:
-        row = c.execute("SELECT listed_to FROM straggler_marks WHERE shard = 's0'").fetchone()
+        row = c.execute("SELECT indexed_until FROM unfinished_high_water WHERE shard = 's0'").fetchone()
     return int(row[0]) if row else 0
 
 
 def listed(url: str) -> int:
     with psycopg.connect(url) as c:
-        row = c.execute("SELECT count(*) FROM stragglers").fetchone()
+        row = c.execute("SELECT count(*) FROM unfinished_runs").fetchone()
     assert row is not None
     return int(row[0])
 
@@ -82,13 +82,13 @@ def test_the_mark_does_not_follow_a_claim_from_a_clock_that_leapt_ahead(database
     housekeeping_test(database_url, body)
 
 
-def test_runs_that_are_over_leave_the_stragglers(database_url: str) -> None:
+def test_runs_that_are_over_leave_the_unfinished_runs(database_url: str) -> None:
     async def body(ledger: Ledger, house: Housekeeping, clock: Timer) -> None:
         begun: list[Event] = [run(T0 + n) for n in range(9)]
         await record(ledger, [*begun, run(T0 + HOUR)])
         await until_idle(house)
         assert listed(database_url) == 9
-        ended: list[Event] = [run(T0 + n, state=RunState.SUCCEEDED, rev=2, fence=1) for n in range(7)]
+        ended: list[Event] = [run(T0 + n, state=RunState.SUCCEEDED, revision=2, fence=1) for n in range(7)]
         await record(ledger, ended, n=1)
         await until_idle(house)
         assert listed(database_url) == 2
@@ -107,12 +107,12 @@ def test_while_definitions_are_being_restored_no_job_is_forgotten(shard: InShard
         house = Housekeeping(s.store, s.ledger, shard=s.shard, clock=clock, forget_after_s=600)
         marker = await s.store.marker()
         assert marker is not None
-        repair = Repair("jobs", marker.generation, 0, 1, 0, await s.store.time())
-        await s.store.set_repair(repair)
+        repair = RestoreProgress("jobs", marker.generation, 0, 1, 0, await s.store.time())
+        await s.store.set_restore_progress(repair)
         await until_idle(house)
         assert await s.store.get_job(job) is not None
         assert not (await s.ledger.jobs_known([job]))[job].forgotten
-        await s.store.set_repair(repair._replace(phase="done"))
+        await s.store.set_restore_progress(repair._replace(phase="done"))
         await until_idle(house)
         assert await s.store.get_job(job) is None
         assert (await s.ledger.jobs_known([job]))[job].forgotten

@@ -6,15 +6,15 @@ import pytest
 
 from rsched.core.errors import ShardClosed
 from rsched.core.ids import JobId, RunId, manual_run_id_of, short_hash
-from rsched.core.packed import KEYED_FOR_MS, TriggerEvent
+from rsched.core.jobs.packed import KEYED_FOR_MS, TriggerEvent
 from rsched.recorder.housekeeping import Housekeeping
-from rsched.recorder.keyed import KeyedTriggers
-from rsched.recorder.opening import Opening
-from rsched.recorder.progress import Progress
-from rsched.recorder.rebuild import Rebuild
+from rsched.recorder.recovery.background import BackgroundRestore
+from rsched.recorder.recovery.progress import Progress
+from rsched.recorder.recovery.recovery import Recovery
+from rsched.recorder.recovery.triggers import KeyedTriggers
 from tests.recorder.one_offs import emptied
 from tests.recorder.restored import backup, without_tail, written_again
-from tests.recorder.rollback import another_server, back_to, reopened, snapshot
+from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
 from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
 
 
@@ -56,7 +56,7 @@ def test_a_repeat_after_a_return_to_an_older_state_gives_the_same_run(shard: InS
         _, after = await trigger(s, job, key="after")
         await s.record()
         await back_to(s, then)
-        await reopened(s)
+        await stale_generation(s)
         await is_repeated(s, job, before, key="before")
         await is_repeated(s, job, after, key="after")
 
@@ -68,21 +68,21 @@ def test_a_repeat_after_a_restart_without_loss_is_answered_by_redis_alone(shard:
         job = await s.put("a", due_in=HOUR)
         _, run = await trigger(s, job)
         await another_server(s)
-        await reopened(s)
+        await stale_generation(s)
         await is_repeated(s, job, run)
 
     shard(body)
 
 
-async def being_rebuilt(s: Shard) -> Rebuild:
+async def being_rebuilt(s: Shard) -> BackgroundRestore:
     await s.redis.delete(*[key async for key in s.redis.scan_iter(s.keys.prefix + ":*")])
     s.__post_init__()
-    opened = await Opening(s.store, s.ledger, shard=s.shard, clock=CLOCK, lease_ms=1000).ensure_open(
+    opened = await Recovery(s.store, s.ledger, shard=s.shard, clock=CLOCK, lease_ms=1000).ensure_open(
         list(s.streams.values())
     )
-    assert opened.rebuild is not None
+    assert opened.background_restore is not None
     s.__post_init__()
-    return opened.rebuild
+    return opened.background_restore
 
 
 def test_until_the_restoration_is_told_done_the_ledger_has_all_that_redis_lacks(shard: InShard) -> None:
@@ -90,8 +90,8 @@ def test_until_the_restoration_is_told_done_the_ledger_has_all_that_redis_lacks(
         job = await s.put("a", due_in=2 * HOUR)
         runs = {f"k{n}": (await trigger(s, job, key=f"k{n}"))[1] for n in range(5)}
         await s.record()
-        rebuild = await being_rebuilt(s)
-        progress = Progress(s.store, rebuild)
+        background_restore = await being_rebuilt(s)
+        progress = Progress(s.store, background_restore)
         assert await s.redis.zcard(s.keys.triggers) == 0
         more = True
         while more:
@@ -100,11 +100,11 @@ def test_until_the_restoration_is_told_done_the_ledger_has_all_that_redis_lacks(
                 at = await s.ledger.triggered_at(job, key, since=since)
                 assert at is not None
                 assert manual_run_id_of(job, at, short_hash(key)) == run
-            repair = await s.store.repair()
+            repair = await s.store.restore_progress()
             assert repair is not None
             assert repair.phase == "jobs"
             more = await progress.step()
-        repair = await s.store.repair()
+        repair = await s.store.restore_progress()
         assert repair is not None
         assert repair.phase == "done"
         for key, run in runs.items():
@@ -113,21 +113,21 @@ def test_until_the_restoration_is_told_done_the_ledger_has_all_that_redis_lacks(
     shard(body)
 
 
-def test_what_was_triggered_beside_a_rebuild_stays_as_redis_has_it(
+def test_what_was_triggered_beside_a_restore_stays_as_redis_has_it(
     shard: InShard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsched.recorder.keyed._PAGE", 2)
+    monkeypatch.setattr("rsched.recorder.recovery.triggers._PAGE", 2)
 
     async def body(s: Shard) -> None:
         job = await s.put("a")
         old = await s.store.time() - 5000
         await s.ledger.write_again(s.shard, [TriggerEvent(job, f"k{n}", old) for n in range(5)])
         await s.record()
-        rebuild = await being_rebuilt(s)
+        background_restore = await being_rebuilt(s)
         assert await s.store.get_job(job) is not None
         # By one who does not ask the ledger.
         _, run = await trigger(s, job, key="k3")
-        while await rebuild.step():
+        while await background_restore.step():
             pass
         await is_repeated(s, job, run, key="k3")
         members = await s.redis.zrange(s.keys.triggers, 0, -1)
@@ -159,7 +159,7 @@ def test_keys_past_a_day_do_not_come_back_and_housekeeping_deletes_them(
     shard(body)
 
 
-def test_a_rebuild_of_an_earlier_opening_writes_no_keys(shard: InShard) -> None:
+def test_a_restore_of_an_earlier_recovery_writes_no_keys(shard: InShard) -> None:
     async def body(s: Shard) -> None:
         job = await s.put("a", due_in=HOUR)
         await trigger(s, job)
@@ -181,9 +181,9 @@ def test_keys_that_postgres_lost_are_written_again_and_outlast_redis_then(shard:
         kept = backup(database_url)
         _, run = await trigger(s, job)
         await s.record()
-        reemission = await without_tail(s, database_url, kept)
+        resync = await without_tail(s, database_url, kept)
         assert await s.ledger.triggered_at(job, "k", since=0) is None
-        await written_again(s, reemission)
+        await written_again(s, resync)
         await emptied(s)
         await is_repeated(s, job, run)
 

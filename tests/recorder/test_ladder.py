@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from rsched.runtime.log import get_logger
-from rsched.store.ladder import Ladder, next_step
+from rsched.store.load_shedding import LoadShedding, next_step
 
 
 class FakeStore:
@@ -15,10 +15,10 @@ class FakeStore:
     async def memory(self) -> tuple[int, int]:
         return self.used, self.limit
 
-    async def ladder(self) -> int | None:
+    async def load_level(self) -> int | None:
         return self.present
 
-    async def set_ladder(self, step: int) -> None:
+    async def set_load_level(self, step: int) -> None:
         self.present = step
 
 
@@ -38,12 +38,12 @@ def test_a_step_begins_at_its_part_of_the_memory_and_ends_some_way_below_it(
 
 def test_a_change_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     store = FakeStore()
-    ladder = Ladder(store, log=get_logger("test"))  # type: ignore[arg-type]
+    load_level = LoadShedding(store, log=get_logger("test"))  # type: ignore[arg-type]
     said = []
     for used in (10, 72, 73, 90, 91, 75, 20, 20):
         caplog.clear()
         store.used = used
-        assert asyncio.run(ladder.step()) is False
+        assert asyncio.run(load_level.step()) is False
         said.append((store.present, [r.levelname for r in caplog.records]))
     assert said == [
         (0, []), (1, ["ERROR"]), (1, []), (2, ["ERROR"]), (2, []), (1, ["WARNING"]), (0, ["WARNING"]), (0, []),
@@ -53,5 +53,5 @@ def test_a_change_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(("limit", "step"), [(0, 0), (100, None)], ids=["no limit", "no marker"])
 def test_nothing_is_set_where_there_is_nothing_to_measure_or_nowhere_to_say_it(limit: int, step: int | None) -> None:
     store = FakeStore(used=99, limit=limit, step=step)
-    asyncio.run(Ladder(store, log=get_logger("test")).step())  # type: ignore[arg-type]
+    asyncio.run(LoadShedding(store, log=get_logger("test")).step())  # type: ignore[arg-type]
     assert store.present == step

@@ -6,9 +6,9 @@ import anyio
 import pytest
 
 from bench.jobs import item
-from rsched.core.model import ScheduleSpec
+from rsched.core.jobs.model import ScheduleSpec
 from rsched.scheduler.catch_up import CatchUp
-from tests.recorder.rollback import another_server, back_to, reopened, snapshot
+from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
 from tests.recorder.steps import CLOCK, HOUR, LOG, Shard, within
 
 
@@ -22,7 +22,7 @@ def test_a_range_that_was_paid_before_its_pay_was_lost_is_not_paid_again(
         put, _ = item("late", schedule, function="f", now=now, misfire_policy="run_all")
         assert (await s.store.put([put], atomic=True)).ok
         last = now // HOUR * HOUR
-        assert (await s.store.backfill(put.job, sv=1, ranges=[(last - 4 * HOUR, last)])).tag == "ok"
+        assert (await s.store.backfill(put.job, schedule_version=1, ranges=[(last - 4 * HOUR, last)])).tag == "ok"
         catch_up = CatchUp(s.store, per_s=at_once, share=1, schedulers=lambda: 1, clock=CLOCK, log=LOG)
         await s.record()
         then = await snapshot(s)
@@ -31,7 +31,7 @@ def test_a_range_that_was_paid_before_its_pay_was_lost_is_not_paid_again(
         assert len(await s.work()) == min(at_once, 5)
         await s.record()
         await back_to(s, then)
-        await reopened(s)
+        await stale_generation(s)
         with anyio.fail_after(20):
             while await s.redis.zcard(s.keys.catchup) or await s.redis.hlen(s.keys.runs):
                 await catch_up.step()
@@ -47,11 +47,11 @@ def test_a_range_that_the_ledger_does_not_know_stays(redis_url: str, database_ur
     async def body(s: Shard) -> None:
         job = await s.put("a")
         await s.record()
-        assert (await s.store.backfill(job, sv=1, ranges=[(1, 2)])).tag == "ok"
+        assert (await s.store.backfill(job, schedule_version=1, ranges=[(1, 2)])).tag == "ok"
         member = await s.redis.zrange(s.keys.catchup, 0, -1)
         await s.redis.delete(s.keys.journal)
         await another_server(s)
-        await reopened(s)
+        await stale_generation(s)
         assert await s.redis.zrange(s.keys.catchup, 0, -1) == member
 
     anyio.run(within, redis_url, database_url, redis_prefix, body)

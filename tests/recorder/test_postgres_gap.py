@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from rsched.core.ids import JobId, RunId
-from rsched.core.packed import RunEvent
+from rsched.core.jobs.packed import RunEvent
 from rsched.core.states import JobState, RunState
-from rsched.recorder.ended import OUTCOME_UNKNOWN
-from rsched.recorder.reconcile import Reconciler
-from rsched.recorder.reconcile_pass import Pass
-from rsched.recorder.reconcile_runs import RunParts
+from rsched.recorder.reconcile.passes import Pass
+from rsched.recorder.reconcile.reconciler import Reconciler
+from rsched.recorder.reconcile.runs import RunParts
+from rsched.recorder.resync.ended_in_gap import OUTCOME_UNKNOWN
 from rsched.runtime.metrics import ALERTS
 from tests.recorder.one_offs import (
     KINDS,
@@ -57,9 +57,9 @@ def test_what_ended_in_the_gap_is_closed_and_never_runs_again(shard: InShard, da
         await s.record()
         new = await put_once(s, "made in the gap")
         await s.record()
-        reemission = await without_tail(s, database_url, kept)
+        resync = await without_tail(s, database_url, kept)
         assert {run: r for run, r in (await rows(s)).items() if run in before} == before
-        await written_again(s, reemission)
+        await written_again(s, resync)
         after = await rows(s)
         assert {run for run, row in after.items() if row == ("CANCELLED", OUTCOME_UNKNOWN)} == ended
         left = {run: r.state.value for run, r in (await s.store.page_of_runs(cursor=0, count=100))[1]}
@@ -80,7 +80,9 @@ def test_what_ended_in_the_gap_is_closed_and_never_runs_again(shard: InShard, da
     shard(body)
 
 
-def test_while_the_gap_is_not_mended_nothing_is_brought_back_from_the_ledger(shard: InShard, database_url: str) -> None:
+def test_while_the_gap_is_not_repaired_nothing_is_brought_back_from_the_ledger(
+    shard: InShard, database_url: str
+) -> None:
     async def body(s: Shard) -> None:
         ended, goes_on, lost = [await put_once(s, name) for name in ("ended", "goes on", "lost by hand")]
         forgotten = await put_once(s, "forgotten", due_in=HOUR)
@@ -92,7 +94,7 @@ def test_while_the_gap_is_not_mended_nothing_is_brought_back_from_the_ledger(sha
         assert (await s.store.remove(job)).tag == "ok"
         await s.record()
         assert await s.store.forget([(job, 2)]) == 1
-        reemission = await without_tail(s, database_url, kept)
+        resync = await without_tail(s, database_url, kept)
         await s.redis.hdel(s.keys.runs, lost)
         before = await s.redis.hgetall(s.keys.runs)
         found, unsure = await found_by_reconciler(s)
@@ -100,7 +102,7 @@ def test_while_the_gap_is_not_mended_nothing_is_brought_back_from_the_ledger(sha
         assert unsure >= 2
         assert await s.redis.hgetall(s.keys.runs) == before
         assert await s.store.get_job(job) is None
-        await written_again(s, reemission)
+        await written_again(s, resync)
         found, unsure = await found_by_reconciler(s)
         assert (found, unsure) == (Counter(), 0)
         assert RunId(goes_on) in {run for run, _ in (await s.store.page_of_runs(cursor=0, count=9))[1]}
@@ -125,7 +127,7 @@ def test_a_postgres_that_falls_back_while_the_reconciler_asks_it_is_not_believed
 
         async def fallen_back(asked: Sequence[str], **since: int) -> Any:
             monkeypatch.setattr(s.ledger, "runs_newest", newest)
-            monkeypatch.setattr("rsched.recorder.reconcile_pass._PATIENCE_MS", 0)
+            monkeypatch.setattr("rsched.recorder.reconcile.passes._PATIENCE_MS", 0)
             restore(database_url, kept)
             return await newest(asked, **since)
 
@@ -162,7 +164,9 @@ def test_a_record_that_is_truly_later_wins_over_the_closing(shard: InShard, data
         await finished(s, attempt)
         await written_again(s, await without_tail(s, database_url, kept))
         assert (await rows(s))[run] == ("CANCELLED", OUTCOME_UNKNOWN)
-        end = RunEvent(run, record._replace(state=RunState.DEAD, rev=record.rev + 1), await s.store.time(), "boom")
+        end = RunEvent(
+            run, record._replace(state=RunState.DEAD, revision=record.revision + 1), await s.store.time(), "boom"
+        )
         await s.ledger.write_again(s.shard, [end])
         assert (await rows(s))[run] == ("DEAD", "boom")
 

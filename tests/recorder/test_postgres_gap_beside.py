@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rsched.core.ids import derive_job_id
-from rsched.core.packed import JobHead, JobRecord
+from rsched.core.jobs.packed import JobHead, JobRecord
 from rsched.core.states import JobState
 from rsched.store.jobs import PutItem
 from tests.ledger.events import definition
@@ -19,38 +19,38 @@ def test_what_jobs_and_runs_have_beside_them_survives_a_loss_of_redis_after_a_lo
     shard: InShard, database_url: str
 ) -> None:
     async def body(s: Shard) -> None:
-        assert (await s.store.put_exclusions("default", "changed", expect=0, entries=["2030-01-01"])).tag == "ok"
-        assert (await s.store.put_exclusions("default", "deleted", expect=0, entries=["2030-01-01"])).tag == "ok"
+        assert (await s.store.put_calendar("default", "changed", expect=0, entries=["2030-01-01"])).tag == "ok"
+        assert (await s.store.put_calendar("default", "deleted", expect=0, entries=["2030-01-01"])).tag == "ok"
         job = await s.put("a", due_in=HOUR, every=2 * HOUR)
-        assert (await s.store.backfill(job, sv=1, ranges=[(1000, 9000)])).tag == "ok"
+        assert (await s.store.backfill(job, schedule_version=1, ranges=[(1000, 9000)])).tag == "ok"
         await s.record()
         kept = backup(database_url)
-        assert (await s.store.put_exclusions("default", "changed", expect=1, entries=["2031-01-01"])).tag == "ok"
-        assert (await s.store.put_exclusions("default", "deleted", expect=1, entries=None)).tag == "ok"
-        assert (await s.store.put_exclusions("default", "made", expect=0, entries=["2032-02-02"])).tag == "ok"
+        assert (await s.store.put_calendar("default", "changed", expect=1, entries=["2031-01-01"])).tag == "ok"
+        assert (await s.store.put_calendar("default", "deleted", expect=1, entries=None)).tag == "ok"
+        assert (await s.store.put_calendar("default", "made", expect=0, entries=["2032-02-02"])).tag == "ok"
         assert (await s.store.trigger(job, suffix="aaaa", repeat_key="", payload=b"\xc3")).tag == "ok"
-        assert (await s.store.backfill(job, sv=1, ranges=[(20_000, 29_000)])).tag == "ok"
-        # As a payout leaves one that it paid from, and one that it paid to its end.
+        assert (await s.store.backfill(job, schedule_version=1, ranges=[(20_000, 29_000)])).tag == "ok"
+        # As a catch_up leaves one that it paid from, and one that it paid to its end.
         (first,) = [r for r in await s.store.ranges() if r.end == 9000]
         await s.redis.zrem(s.keys.catchup, first.member)
         await s.redis.zadd(s.keys.catchup, {first._replace(start=5000).member: first.score})
         ended = first._replace(start=40_000, end=49_000)
         await s.record()
-        reemission = await without_tail(s, database_url, kept)
+        resync = await without_tail(s, database_url, kept)
         await s.ledger._do(
-            "INSERT INTO catchups (shard, job_id, made_at, end_at, start_at, sv, flags, at)"
+            "INSERT INTO catchups (shard, job_id, made_at, end_at, start_at, schedule_version, flags, at)"
             " VALUES (%s, %s, %s, %s, %s, 1, '', 1)",
             ("s0", ended.job, ended.made_at, ended.end, ended.start),
         )
         # What can't be read stops nothing.
-        for key in (s.keys.exclusions, s.keys.payloads):
+        for key in (s.keys.calendars, s.keys.payloads):
             await s.redis.hset(key, b"\xff\0", b"junk")
         await s.redis.zadd(s.keys.catchup, {"junk": 1})
-        await written_again(s, reemission)
-        for key in (s.keys.exclusions, s.keys.payloads):
+        await written_again(s, resync)
+        for key in (s.keys.calendars, s.keys.payloads):
             await s.redis.hdel(key, b"\xff\0")
         await s.redis.zrem(s.keys.catchup, "junk")
-        hashes = {k: await s.redis.hgetall(k) for k in (s.keys.exclusions, s.keys.payloads)}
+        hashes = {k: await s.redis.hgetall(k) for k in (s.keys.calendars, s.keys.payloads)}
         assert all(hashes.values())
         ranges = {r._replace(score=0) for r in await s.store.ranges()}
         assert {r.start for r in ranges} == {5000, 20_000}
@@ -67,7 +67,7 @@ def test_an_occurrence_that_was_claimed_in_the_gap_is_not_owed_again_after_a_los
     async def body(s: Shard) -> None:
         now = await s.store.time()
         job, d = derive_job_id("default", "a", 1), definition("a", created_at=now - HOUR)
-        head = JobHead(JobState.ACTIVE, 1, 1, now - HOUR, "e", f"{now + 2000},60000", "o", 60_000, d.lane)
+        head = JobHead(JobState.ACTIVE, 1, 1, now - HOUR, "e", f"{now + 2000},60000", "o", 60_000, d.queue_key)
         assert (await s.store.put([PutItem(job, 0, now + 2000, JobRecord(head, d).pack())], atomic=True)).ok
         await s.record()
         kept = backup(database_url)

@@ -1,4 +1,4 @@
-"""Re-emission begins, and begins anew, whenever it has to, and judges nothing while Redis is not whole itself."""
+"""Resync begins, and begins anew, whenever it has to, and judges nothing while Redis is not whole itself."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rsched.core.errors import Unavailable
 from rsched.core.ids import JobId
 from rsched.core.states import JobState
 from rsched.ledger.positions import Position
-from rsched.recorder.ended import OUTCOME_UNKNOWN
+from rsched.recorder.resync.ended_in_gap import OUTCOME_UNKNOWN
 from tests.recorder.one_offs import (
     in_the_gap,
     of_every_kind,
     rows,
 )
 from tests.recorder.restored import backup, without_tail, written_again
-from tests.recorder.rollback import reopened
+from tests.recorder.rollback import stale_generation
 from tests.recorder.steps import HOUR, InShard, Shard
 
 
@@ -31,7 +31,7 @@ def test_it_goes_on_whatever_is_away_and_ends_as_if_nothing_had_been(
         runs, active = await of_every_kind(s)
         kept = backup(database_url)
         ended = await in_the_gap(s, runs, active)
-        reemission = await without_tail(s, database_url, kept)
+        resync = await without_tail(s, database_url, kept)
         calls, chance = 0, random.Random(1)
 
         def often_away(obj: object, name: str) -> None:
@@ -48,47 +48,47 @@ def test_it_goes_on_whatever_is_away_and_ends_as_if_nothing_had_been(
 
         for name in ("write_again", "runs_newest", "jobs_after", "position"):
             often_away(s.ledger, name)
-        for name in ("page_of_runs", "records_of", "set_reemit", "marker", "first_dues", "ranges"):
+        for name in ("page_of_runs", "records_of", "set_resync", "marker", "first_dues", "ranges"):
             often_away(s.store, name)
         more, tries = True, 0
         while more:
             tries += 1
             assert tries < 5000
             try:
-                more = await reemission.step()
+                more = await resync.step()
             except Unavailable:
                 continue
         monkeypatch.undo()
         assert calls > 20
-        assert not await s.store.reemit()
+        assert not await s.store.resync()
         assert {run for run, row in (await rows(s)).items() if row == ("CANCELLED", OUTCOME_UNKNOWN)} == ended
         assert await s.reconcile() == {}
 
     shard(body)
 
 
-@pytest.mark.parametrize("place", ["page_of_values", "ranges", "first_dues", "reemit", "set_reemit"])
+@pytest.mark.parametrize("place", ["page_of_values", "ranges", "first_dues", "resync", "set_resync"])
 def test_a_gap_that_is_found_meanwhile_begins_it_anew(
     shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     async def body(s: Shard) -> None:
         job = await s.put("a", due_in=HOUR, every=2 * HOUR)
-        assert (await s.store.put_exclusions("default", "days", expect=0, entries=["2030-01-01"])).tag == "ok"
+        assert (await s.store.put_calendar("default", "days", expect=0, entries=["2030-01-01"])).tag == "ok"
         await s.record()
         kept = backup(database_url)
         await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
-        reemission = await without_tail(s, database_url, kept)
+        resync = await without_tail(s, database_url, kept)
         real = getattr(s.store, place)
         begun, falling, fallen = anyio.Event(), anyio.Event(), anyio.Event()
 
         def at_its_end() -> bool:
-            return reemission._parts is not None and not reemission._parts
+            return resync._parts is not None and not resync._parts
 
         async def waits(*args: Any, **kwargs: Any) -> Any:
-            if not begun.is_set() and (place != "reemit" or at_its_end()):
+            if not begun.is_set() and (place != "resync" or at_its_end()):
                 begun.set()
                 # Whoever asks for the mark, or takes it away, holds the lock for which the gap then waits.
-                await (falling if place in ("reemit", "set_reemit") else fallen).wait()
+                await (falling if place in ("resync", "set_resync") else fallen).wait()
             return await real(*args, **kwargs)
 
         async def falls_back() -> None:
@@ -96,7 +96,7 @@ def test_a_gap_that_is_found_meanwhile_begins_it_anew(
             await s.ledger._do("DELETE FROM jobs", ())
             await s.ledger._do("DELETE FROM exclusions", ())
             falling.set()
-            await reemission.found_gap("journal", Position(1, 1), Position(1, 5))
+            await resync.found_gap("journal", Position(1, 1), Position(1, 5))
             fallen.set()
 
         monkeypatch.setattr(s.store, place, waits)
@@ -104,12 +104,12 @@ def test_a_gap_that_is_found_meanwhile_begins_it_anew(
             async with anyio.create_task_group() as group:
                 group.start_soon(falls_back)
                 while not fallen.is_set():
-                    assert await reemission.step() or place == "set_reemit"
+                    assert await resync.step() or place == "set_resync"
                     if falling.is_set():
                         await fallen.wait()
         monkeypatch.undo()
-        assert await s.store.reemit()
-        await written_again(s, reemission)
+        assert await s.store.resync()
+        await written_again(s, resync)
         assert job in await s.ledger.jobs_known([job])
         # What comes first of all.
         assert [name for _, name, _, _ in await s.ledger.calendars(s.shard)] == ["days"]
@@ -125,7 +125,7 @@ def test_jobs_that_come_back_after_a_loss_of_redis_are_not_taken_for_ended(
         await s.record()
         kept = backup(database_url)
         await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
-        reemission = await without_tail(s, database_url, kept)
+        resync = await without_tail(s, database_url, kept)
         real = s.store.values_of
         lost = False
 
@@ -138,14 +138,14 @@ def test_jobs_that_come_back_after_a_loss_of_redis_are_not_taken_for_ended(
 
         monkeypatch.setattr(s.store, "values_of", lose)
         while not lost:
-            assert await reemission.step()
+            assert await resync.step()
         for _ in range(3):
-            assert await reemission.step()
-        await reopened(s)
+            assert await resync.step()
+        await stale_generation(s)
         for _ in range(3):
-            assert await reemission.step()
-        await s.redis.hset(s.keys.repair, "phase", "done")
-        await written_again(s, reemission)
+            assert await resync.step()
+        await s.redis.hset(s.keys.restore, "phase", "done")
+        await written_again(s, resync)
         known = await s.ledger.jobs_known(jobs)
         assert {k.state for k in known.values()} == {JobState.ACTIVE}
         assert set(await s.store.dues(jobs)) == set(jobs)

@@ -1,4 +1,4 @@
-"""Whatever hands have done to a shard, a pass mends it, counts it by kind, and the work then really is done."""
+"""Whatever hands have done to a shard, a pass repairs it, counts it by kind, and the work then really is done."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rsched.core.ids import JobId, RunId, WorkerId, partition_of
-from rsched.core.packed import JobRecord, unpack_run
+from rsched.core.jobs.packed import JobRecord, unpack_run
 from rsched.core.settings import RecorderSettings
 from rsched.core.states import RunState
 from rsched.recorder.main import run_recorder
-from rsched.recorder.reconcile import Reconciler
+from rsched.recorder.reconcile.reconciler import Reconciler
 from rsched.store.store import Store
 from rsched.store.work import FinishItem
 from tests.recorder.invariants import problems
@@ -50,7 +50,7 @@ async def _populate(s: Shard) -> dict[str, JobId]:
     assert (await s.store.pause(paused)).tag == "ok"
     resting = jobs["resting"] = await s.put("resting", due_in=HOUR)
     assert (await s.store.pause(resting, until=await s.store.time() + HOUR)).tag == "ok"
-    await s.store.fill_calendar("hourly", after=0, occurrences=[HOUR * i for i in range(1, 60)], ended=False)
+    await s.store.cache_occurrences("hourly", after=0, occurrences=[HOUR * i for i in range(1, 60)], ended=False)
     await s.record()
     return jobs
 
@@ -172,12 +172,12 @@ DAMAGE: dict[str, tuple[Damage, dict[str, int]]] = {
         {"due_of_inactive_job": 1, "head_lies": 1},
     ),
     "a calendar with a gap": (
-        lambda s, j: s.redis.zrem(s.keys.calendar("hourly"), str(5 * HOUR)),
+        lambda s, j: s.redis.zrem(s.keys.occurrences("hourly"), str(5 * HOUR)),
         {"calendar_wrong": 1},
     ),
-    "open sets gone": (_job_key(lambda s, j, p: s.redis.delete(s.keys.open(j)), "serial"), {"run_not_open": 1}),
+    "open sets gone": (_job_key(lambda s, j, p: s.redis.delete(s.keys.active(j)), "serial"), {"run_not_open": 1}),
     "an open run that is none": (
-        _job_key(lambda s, j, p: s.redis.zadd(s.keys.open(j), {f"{j}:1": 0}), "serial"),
+        _job_key(lambda s, j, p: s.redis.zadd(s.keys.active(j), {f"{j}:1": 0}), "serial"),
         {"open_without_run": 1},
     ),
     "a payload of no run": (
@@ -204,11 +204,11 @@ def test_a_healthy_shard_is_left_alone(shard: InShard) -> None:
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_each_damage_is_found_mended_and_counted_once_and_the_work_is_done(shard: InShard, name: str) -> None:
+def test_each_damage_is_found_repaired_and_counted_once_and_the_work_is_done(shard: InShard, name: str) -> None:
     async def body(s: Shard) -> None:
         jobs = await _populate(s)
         damage, kinds = DAMAGE[name]
-        owed = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
+        expected = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
         partitions = len(
             {partition_of(j) for n, j in jobs.items() if n not in ("running", "queued", "paused", "resting")}
         )
@@ -219,22 +219,22 @@ def test_each_damage_is_found_mended_and_counted_once_and_the_work_is_done(shard
         assert problems(await s.world.snapshot()) == []
         assert await s.reconcile() == {}
         await s.drain()
-        assert owed <= set(s.done)
+        assert expected <= set(s.done)
         assert max(s.done.values()) == 1
 
     shard(body)
 
 
-def test_all_damage_together_is_mended(shard: InShard) -> None:
+def test_all_damage_together_is_repaired(shard: InShard) -> None:
     async def body(s: Shard) -> None:
         jobs = await _populate(s)
-        owed = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
+        expected = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
         for name, (damage, _) in DAMAGE.items():
             if name not in ("a definition of before", "a definition that the ledger lacks", "a running record spoilt"):
                 await damage(s, jobs)
         await _fixpoint(s)
         await s.drain()
-        assert owed <= set(s.done)
+        assert expected <= set(s.done)
         assert max(s.done.values()) == 1
 
     shard(body)
@@ -258,7 +258,7 @@ def test_whatever_members_are_taken_by_hand_every_run_is_done_once(
     async def body(s: Shard) -> None:
         rng = random.Random(seed)
         await _populate(s)
-        owed = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
+        expected = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
         stem = s.keys.marker.removesuffix("shard")
         kept = (
             "shard",
@@ -269,7 +269,7 @@ def test_whatever_members_are_taken_by_hand_every_run_is_done_once(
             "repair",
             "owners",
             "schedulers",
-            "poison",
+            "quarantine",
             "starts",
         )
         names = sorted([k.decode() async for k in s.redis.scan_iter(match=f"{s.keys.prefix}:*")])
@@ -278,7 +278,7 @@ def test_whatever_members_are_taken_by_hand_every_run_is_done_once(
                 await _take(s, name, rng)
         await _fixpoint(s)
         await s.drain()
-        assert owed <= set(s.done), owed - set(s.done)
+        assert expected <= set(s.done), expected - set(s.done)
         assert max(s.done.values()) == 1
 
     asyncio.run(within(redis_url, database_url, f"{redis_prefix}:{seed}", body))
@@ -329,7 +329,7 @@ def test_live_work_is_never_found(shard: InShard) -> None:
                     else:
                         items.append(FinishItem(r.run, r.fence, outcome, rng.choice([0, 50]), 0, ""))
                         ends[outcome] += 1
-                await s.store.giveback(worker, back)
+                await s.store.requeue(worker, back)
                 await s.store.finish(worker, request=request, items=items)
 
         async def passing() -> None:
@@ -368,7 +368,7 @@ def test_a_run_that_ended_by_the_ledger_is_dropped_and_frees_the_next(shard: InS
         await s.record()
         await s.redis.hset(s.keys.runs, run, old)
         await s.redis.zadd(s.keys.leases, {run: 9e12})
-        await s.redis.zadd(s.keys.open(jobs["serial"]), {run: 0})
+        await s.redis.zadd(s.keys.active(jobs["serial"]), {run: 0})
         assert await s.reconcile(write=False) == {"run_ended_by_ledger": 1}
         assert await s.reconcile() == {"run_ended_by_ledger": 1}
         assert problems(await s.world.snapshot()) == []
@@ -404,7 +404,7 @@ def test_a_deletion_that_redis_forgot_is_done_again(shard: InShard, forgotten: b
 def test_what_the_ledger_is_too_far_behind_to_judge_is_left_for_the_next_pass(
     shard: InShard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rsched.recorder.reconcile_pass._PATIENCE_MS", 50)
+    monkeypatch.setattr("rsched.recorder.reconcile.passes._PATIENCE_MS", 50)
 
     async def body(s: Shard) -> None:
         job = await s.put("new", due_in=HOUR)
@@ -419,7 +419,7 @@ def test_what_the_ledger_is_too_far_behind_to_judge_is_left_for_the_next_pass(
     shard(body)
 
 
-def test_many_of_a_kind_are_mended_over_many_pages(shard: InShard) -> None:
+def test_many_of_a_kind_are_repaired_over_many_pages(shard: InShard) -> None:
     async def body(s: Shard) -> None:
         for i in range(1200):
             await s.put(f"j{i}", overlap="w" if i % 4 == 0 else "")
@@ -448,18 +448,18 @@ def test_a_key_of_another_type_stops_neither_the_rest_nor_the_recorder(shard: In
     shard(body)
 
 
-def test_the_recorder_makes_passes_and_counts_what_it_mends(
+def test_the_recorder_makes_passes_and_counts_what_it_repairs(
     redis_url: str, database_url: str, redis_prefix: str
 ) -> None:
     async def main() -> None:
-        knobs = RecorderSettings(
+        settings = RecorderSettings(
             database_url=database_url, redis_url=redis_url, prefix=redis_prefix, block_ms=20, reconcile_every_s=0.05,
             reconcile_pace_ms=0,
         )  # fmt: skip
         store, stop = Store.open(redis_url, prefix=redis_prefix, shard="s0", clock=CLOCK), anyio.Event()
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(lambda: run_recorder(knobs, stop, clock=CLOCK))
+                group.start_soon(lambda: run_recorder(settings, stop, clock=CLOCK))
                 with anyio.fail_after(20):
                     while not await store.is_open():
                         await CLOCK.sleep(10)

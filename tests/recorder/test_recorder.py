@@ -155,7 +155,7 @@ def test_all_is_rebuilt_from_the_ledger_when_redis_lost_everything(world: InWorl
 
 
 async def _restored(w: World) -> bool:
-    found = await w.store.repair()
+    found = await w.store.restore_progress()
     return found is not None and found.phase == "done"
 
 
@@ -264,7 +264,7 @@ def test_recording_goes_on_after_postgres_dropped_all_connections(world: InWorld
     world(body)
 
 
-def test_a_fresh_opening_follows_a_restart_of_redis_without_repair(
+def test_a_fresh_recovery_follows_a_restart_of_redis_without_repair(
     world: InWorld, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def body(w: World) -> None:

@@ -1,4 +1,4 @@
-"""Re-emission that was interrupted is gone on with, by whoever has the shard's lock, and is over when nothing is left to do."""
+"""Resync that was interrupted is gone on with, by whoever has the shard's lock, and is over when nothing is left to do."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rsched.core.errors import Unavailable
 from rsched.core.ids import JobId, partition_of
 from rsched.core.settings import RecorderSettings
 from rsched.core.states import JobState
-from rsched.recorder.ended import Ended
-from rsched.recorder.reemit import Reemission
+from rsched.recorder.resync.ended_in_gap import Ended
+from rsched.recorder.resync.resync import Resync
 from rsched.recorder.shard import ShardRecorder
 from rsched.runtime.metrics import ALERTS
 from tests.recorder import restored
 from tests.recorder.one_offs import put_once, rows
 from tests.recorder.restored import Backup, backup, without_tail, written_again
-from tests.recorder.rollback import back_to, reopened, snapshot
+from tests.recorder.rollback import back_to, snapshot, stale_generation
 from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
 
 
@@ -35,9 +35,9 @@ async def at_work(recorder: ShardRecorder, until: Callable[[], Awaitable[bool]])
 
 async def whole(s: Shard) -> None:
     """Redis is open, all is back, and no worker is waited for."""
-    await reopened(s)
-    await s.redis.hset(s.keys.marker, "hold_until", 0)
-    await s.redis.hset(s.keys.repair, "phase", "done")
+    await stale_generation(s)
+    await s.redis.hset(s.keys.marker, "recovery_grace_until", 0)
+    await s.redis.hset(s.keys.restore, "phase", "done")
 
 
 async def put_in_a_gap(s: Shard, url: str) -> tuple[Backup, JobId]:
@@ -60,9 +60,9 @@ def test_a_recorder_that_takes_over_goes_on_with_what_one_that_died_began(
         await s.put("a", due_in=HOUR, every=2 * HOUR)
         await s.record()
         kept = backup(database_url)
-        knobs = RecorderSettings(database_url=database_url, redis_url=redis_url, prefix=s.keys.prefix, block_ms=50)
-        first = ShardRecorder(s.store, s.ledger, shard=s.shard, knobs=knobs, clock=CLOCK)
-        real, reached = s.store.reemit, anyio.Event()
+        settings = RecorderSettings(database_url=database_url, redis_url=redis_url, prefix=s.keys.prefix, block_ms=50)
+        first = ShardRecorder(s.store, s.ledger, shard=s.shard, settings=settings, clock=CLOCK)
+        real, reached = s.store.resync, anyio.Event()
 
         async def asked() -> bool:
             reached.set()
@@ -76,11 +76,11 @@ def test_a_recorder_that_takes_over_goes_on_with_what_one_that_died_began(
             return reached.is_set()
 
         async def is_over() -> bool:
-            return not await s.store.reemit()
+            return not await s.store.resync()
 
         with monkeypatch.context() as m:
             if at == "idle":
-                m.setattr(s.store, "reemit", asked)
+                m.setattr(s.store, "resync", asked)
             else:
                 await s.put("of the first gap", due_in=HOUR, every=2 * HOUR)
                 await without_tail(s, database_url, kept)
@@ -102,13 +102,13 @@ def test_a_recorder_that_takes_over_goes_on_with_what_one_that_died_began(
 def test_a_redis_that_falls_back_into_the_middle_of_it_has_it_taken_up_again(shard: InShard, database_url: str) -> None:
     async def body(s: Shard) -> None:
         kept, _ = await put_in_a_gap(s, database_url)
-        reemission = await without_tail(s, database_url, kept)
+        resync = await without_tail(s, database_url, kept)
         then = await snapshot(s)
-        await written_again(s, reemission)
+        await written_again(s, resync)
         await back_to(s, then)
         await whole(s)
-        assert await s.store.reemit()
-        await written_again(s, reemission)
+        assert await s.store.resync()
+        await written_again(s, resync)
 
     shard(body)
 
@@ -116,16 +116,16 @@ def test_a_redis_that_falls_back_into_the_middle_of_it_has_it_taken_up_again(sha
 def test_a_mark_that_redis_loses_meanwhile_is_set_anew(shard: InShard, database_url: str) -> None:
     async def body(s: Shard) -> None:
         kept, lost = await put_in_a_gap(s, database_url)
-        reemission = await without_tail(s, database_url, kept)
-        assert await reemission.step()
-        await s.store.set_reemit(False)
-        assert await reemission.step()
-        assert await s.store.reemit()
-        await written_again(s, reemission)
+        resync = await without_tail(s, database_url, kept)
+        assert await resync.step()
+        await s.store.set_resync(False)
+        assert await resync.step()
+        assert await s.store.resync()
+        await written_again(s, resync)
         assert lost in await s.ledger.jobs_known([lost])
         # Over is over.
-        assert not await reemission.step()
-        assert not await s.store.reemit()
+        assert not await resync.step()
+        assert not await s.store.resync()
 
     shard(body)
 
@@ -136,7 +136,7 @@ def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
     async def body(s: Shard) -> None:
         kept, _ = await put_in_a_gap(s, database_url)
         await s.record()
-        record, first_part = s.ledger.record, s.store.page_of_exclusions
+        record, first_part = s.ledger.record, s.store.page_of_calendars
         failed = begun = 0
 
         async def fails(*args: Any, **kwargs: Any) -> bool:
@@ -151,26 +151,26 @@ def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
             begun += 1
             return await first_part(**kwargs)
 
-        reemission: Reemission | None = None
+        resync: Resync | None = None
 
         async def patient(s: Shard) -> None:
-            nonlocal reemission
-            reemission = s.gap.__self__  # type: ignore[attr-defined]
+            nonlocal resync
+            resync = s.gap.__self__  # type: ignore[attr-defined]
             more = True
             while more:
                 try:
                     more = await s.streams["definitions"].step(block_ms=1)
                 except Unavailable:
-                    assert await reemission.step()
+                    assert await resync.step()
             while await s.streams["journal"].step(block_ms=1):
                 pass
 
         monkeypatch.setattr(s.ledger, "record", fails)
-        monkeypatch.setattr(s.store, "page_of_exclusions", begins)
+        monkeypatch.setattr(s.store, "page_of_calendars", begins)
         monkeypatch.setattr(restored, "caught_up", patient)
         before = s.store.metrics.number(ALERTS).child("journal_gap").value
         await without_tail(s, database_url, kept)
-        told = await s.ledger._all("SELECT stream, count(*) FROM poison WHERE kind = 'gap' GROUP BY stream", ())
+        told = await s.ledger._all("SELECT stream, count(*) FROM quarantine WHERE kind = 'gap' GROUP BY stream", ())
         assert failed > 10
         assert dict(told)["definitions"] == 1
         assert s.store.metrics.number(ALERTS).child("journal_gap").value - before == sum(n for _, n in told)
@@ -179,7 +179,7 @@ def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
     shard(body)
 
 
-def test_a_gap_that_is_on_record_by_a_recorder_that_died_is_mended_all_the_same(
+def test_a_gap_that_is_on_record_by_a_recorder_that_died_is_repaired_all_the_same(
     shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body(s: Shard) -> None:
@@ -190,16 +190,16 @@ def test_a_gap_that_is_on_record_by_a_recorder_that_died_is_mended_all_the_same(
             raise Unavailable("away")
 
         with monkeypatch.context() as m:
-            m.setattr(s.store, "set_reemit", dies)
+            m.setattr(s.store, "set_resync", dies)
             with pytest.raises(Unavailable):
                 await without_tail(s, database_url, kept)
-        (told,) = await s.ledger._all("SELECT count(*) FROM poison WHERE kind = 'gap'", ())
+        (told,) = await s.ledger._all("SELECT count(*) FROM quarantine WHERE kind = 'gap'", ())
         assert told == (1,)
-        reemission = Reemission(s.store, s.ledger, shard=s.shard)
-        s.gap = reemission.found_gap
+        resync = Resync(s.store, s.ledger, shard=s.shard)
+        s.gap = resync.found_gap
         s.__post_init__()
         await restored.caught_up(s)
-        await written_again(s, reemission)
+        await written_again(s, resync)
         assert lost in await s.ledger.jobs_known([lost])
 
     shard(body)
@@ -211,11 +211,11 @@ def test_a_job_in_postgres_that_cannot_be_read_stops_nothing(shard: InShard, dat
         await s.record()
         kept = backup(database_url)
         await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
-        reemission = await without_tail(s, database_url, kept)
+        resync = await without_tail(s, database_url, kept)
         for job in (junk, ended):
             await s.redis.hdel(s.keys.jobs(partition_of(job)), job)
         await s.ledger._do("UPDATE jobs SET value = 'junk' WHERE job_id = %s", (junk,))
-        await written_again(s, reemission)
+        await written_again(s, resync)
         known = await s.ledger.jobs_known([junk, ended])
         assert {j: k.state for j, k in known.items()} == {junk: JobState.ACTIVE, ended: JobState.COMPLETED}
 
@@ -232,22 +232,22 @@ def test_nothing_is_taken_for_ended_by_two_looks_between_which_redis_was_whole(
 ) -> None:
     async def body(s: Shard) -> None:
         job = await s.put("a", due_in=HOUR, every=2 * HOUR)
-        assert (await s.store.backfill(job, sv=1, ranges=[(1000, 9000)])).tag == "ok"
+        assert (await s.store.backfill(job, schedule_version=1, ranges=[(1000, 9000)])).tag == "ok"
         run = await put_once(s, "once")
         await s.schedule()
         await s.record()
         before = await rows(s), await s.ledger.open_ranges(s.shard)
-        real, losses, coming_back = getattr(s.store, read), 0, False
+        real, losses, restore_in_progress = getattr(s.store, read), 0, False
 
         async def loses(*args: Any) -> Any:
-            nonlocal losses, coming_back
-            if coming_back or losses == 2:
+            nonlocal losses, restore_in_progress
+            if restore_in_progress or losses == 2:
                 return await real(*args)
-            losses, coming_back = losses + 1, True
+            losses, restore_in_progress = losses + 1, True
             await flushed(s)
             found = await real(*args)
             await whole(s)
-            coming_back = False
+            restore_in_progress = False
             return found
 
         monkeypatch.setattr(s.store, read, loses)

@@ -1,4 +1,4 @@
-"""A run of which Postgres refuses an event: what has ended does not run again, what has not is still owed."""
+"""A run of which Postgres refuses an event: what has ended does not run again, what has not is still expected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.recorder.one_offs import (
     put_once,
     rows,
 )
-from tests.recorder.rollback import reopened
+from tests.recorder.rollback import stale_generation
 from tests.recorder.steps import InShard, Shard
 
 REFUSED = "ALTER TABLE runs ADD CHECK (state NOT IN ('DEAD', 'CANCELLED'))"
@@ -33,8 +33,8 @@ def test_a_run_whose_end_postgres_refuses_does_not_run_again(shard: InShard, end
         await finished(s, active[run], end)
         await s.record()
         assert (await rows(s))[run] == ("RUNNING", None)
-        assert await s.ledger._all("SELECT kind, key FROM poison", ()) == [("run", run)]
-        assert s.store.metrics.number(ALERTS).child("poison_event").value == 1
+        assert await s.ledger._all("SELECT kind, key FROM quarantine", ()) == [("run", run)]
+        assert s.store.metrics.number(ALERTS).child("quarantined_event").value == 1
         assert await s.reconcile() == {}
         await emptied(s)
         assert list(await s.redis.hkeys(s.keys.runs)) == [other.encode()]
@@ -43,8 +43,8 @@ def test_a_run_whose_end_postgres_refuses_does_not_run_again(shard: InShard, end
         await s.redis.hset(s.keys.marker, mapping={"run_id": "another"})
         await s.redis.xtrim(s.keys.journal, maxlen=0)
         assert run.encode() in await s.redis.hkeys(s.keys.runs)
-        await s.redis.hset(s.keys.repair, "phase", "jobs")
-        await reopened(s)
+        await s.redis.hset(s.keys.restore, "phase", "jobs")
+        await stale_generation(s)
         assert list(await s.redis.hkeys(s.keys.runs)) == [other.encode()]
 
     shard(body)

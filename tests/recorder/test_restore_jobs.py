@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from rsched.core.ids import JobId, partition_of
-from rsched.core.packed import JobRecord, unpack_job
+from rsched.core.jobs.packed import JobRecord, unpack_job
 from rsched.core.states import JobState
 from rsched.store.jobs import KEEP, PutItem
-from tests.recorder.rollback import another_server, reopened
+from tests.recorder.rollback import another_server, stale_generation
 from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
 
 LARGE = {"text": "x" * 5000}
@@ -55,7 +55,7 @@ def test_all_that_was_lost_comes_back_as_it_was(shard: InShard) -> None:
         assert {k.partition(":")[0] for k in before} == {"jobs", "body", "due", "heads", "pauses"}
         for name in [k async for k in s.redis.scan_iter(match=f"{s.keys.prefix}:*")]:
             await s.redis.delete(name)
-        await reopened(s)
+        await stale_generation(s)
         assert await about_jobs(s) == before
 
     shard(body)
@@ -71,7 +71,7 @@ def test_a_later_version_takes_the_place_of_all_that_an_earlier_one_had(shard: I
         items = [
             (asleep, now + 5, changed(await value_of(s, asleep), version=9, state=JobState.ACTIVE, until=0).pack()),
             (awake, None, changed(await value_of(s, awake), version=9, state=JobState.PAUSED, until=now + 7).pack()),
-            (large, now + 9, changed(await value_of(s, large), version=9, sv=2).pack()),
+            (large, now + 9, changed(await value_of(s, large), version=9, schedule_version=2).pack()),
         ]
         assert await s.store.restore_jobs(items) == 3
         assert await s.redis.zrange(s.keys.pauses, 0, -1, withscores=True) == [(awake.encode(), now + 7)]
@@ -105,7 +105,7 @@ def test_a_pause_outlasts_a_loss_and_ends_when_it_should(shard: InShard) -> None
         await s.record()
         await s.redis.delete(s.keys.pauses, s.keys.jobs(partition_of(job)), s.keys.definitions, s.keys.journal)
         await another_server(s)
-        await reopened(s)
+        await stale_generation(s)
         async with asyncio.timeout(10):
             while await s.store.ended_pauses(limit=9) != [job]:
                 await CLOCK.sleep(10)
@@ -128,7 +128,7 @@ def test_a_job_of_which_redis_went_on_by_an_earlier_version_keeps_its_own_due_ti
         assert await s.store.restore_jobs([(job, due, later.pack())]) == 1
         assert (await s.store.dues([job]))[job] == (due + HOUR if went_on else due)
         # With another schedule the ledger says when.
-        other = record._replace(head=record.head._replace(version=3, sv=2))
+        other = record._replace(head=record.head._replace(version=3, schedule_version=2))
         assert await s.store.restore_jobs([(job, due, other.pack())]) == 1
         assert (await s.store.dues([job]))[job] == due
 

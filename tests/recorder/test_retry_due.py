@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from rsched.core.states import RunState
-from rsched.recorder.opening import Opening
+from rsched.recorder.recovery.recovery import Recovery
 from rsched.store.work import FinishItem
 from tests.recorder.steps import CLOCK, HOUR, WORKER, Shard, within
 
@@ -32,8 +32,8 @@ def test_a_retry_comes_back_when_it_was_due(
         await s.record()
         await s.redis.delete(*[key async for key in s.redis.scan_iter(redis_prefix + ":*")])
         s.__post_init__()
-        opening = Opening(s.store, s.ledger, shard="s0", clock=CLOCK, lease_ms=60_000)
-        assert (await opening.ensure_open(list(s.streams.values()))).rebuild is not None
+        recovery = Recovery(s.store, s.ledger, shard="s0", clock=CLOCK, lease_ms=60_000)
+        assert (await recovery.ensure_open(list(s.streams.values()))).background_restore is not None
         assert await s.redis.zrange(s.keys.retries, 0, -1, withscores=True) == before
         assert await s.store.get_run(run.run) == record
         # The attempt that ended keeps its own instant.

@@ -1,4 +1,4 @@
-"""After a total loss a run never comes up before its job is back, however long the rebuild takes."""
+"""After a total loss a run never comes up before its job is back, however long the background restore takes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import random
 import pytest
 
 from rsched.core.states import RunState
-from rsched.recorder.opening import Opening
-from rsched.recorder.progress import Progress
+from rsched.recorder.recovery.progress import Progress
+from rsched.recorder.recovery.recovery import Recovery
 from rsched.scheduler.reap import Reaper
 from rsched.store.work import FinishItem
 from tests.recorder.steps import CLOCK, LOG, WORKER, Shard, within
@@ -20,7 +20,7 @@ def test_a_run_finds_its_job_before_the_rest_is_back(
     database_url: str, redis_url: str, redis_prefix: str, waits: bool
 ) -> None:
     async def body(s: Shard) -> None:
-        job = await s.put("a", due_in=1_800_000)  # due long after the opening: one of the last to come back
+        job = await s.put("a", due_in=1_800_000)  # due long after the recovery: one of the last to come back
         assert (await s.store.trigger(job, suffix="abcd", repeat_key="")).run
         await s.schedule()
         (run,) = (await s.store.fetch(WORKER, request=1, slots=10, lease_ms=60_000, queues=["default"])).runs
@@ -31,12 +31,12 @@ def test_a_run_finds_its_job_before_the_rest_is_back(
         keys = [key async for key in s.redis.scan_iter(redis_prefix + ":*")]
         await s.redis.delete(*keys)
         s.__post_init__()
-        opening = Opening(s.store, s.ledger, shard="s0", clock=CLOCK, lease_ms=60_000)
-        opened = await opening.ensure_open(list(s.streams.values()))
-        assert opened.rebuild is not None
+        recovery = Recovery(s.store, s.ledger, shard="s0", clock=CLOCK, lease_ms=60_000)
+        opened = await recovery.ensure_open(list(s.streams.values()))
+        assert opened.background_restore is not None
         await s.redis.hset(
-            s.keys.marker, "hold_until", "1"
-        )  # as if a lease had passed, and the rebuild had not come on
+            s.keys.marker, "recovery_grace_until", "1"
+        )  # as if a lease had passed, and the background restore had not come on
         if waits:
             await s.schedule()
             found = await s.store.fetch(WORKER, request=2, slots=10, lease_ms=60_000, queues=["default"])
@@ -49,7 +49,7 @@ def test_a_run_finds_its_job_before_the_rest_is_back(
             record = await s.store.get_run(run.run)
             assert record is not None
             assert record.state is RunState.RETRYING
-        progress = Progress(s.store, opened.rebuild)
+        progress = Progress(s.store, opened.background_restore)
         while await progress.step():
             pass
 

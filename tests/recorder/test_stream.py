@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rsched.core.errors import Unavailable
-from rsched.core.packed import Event, PoisonEvent, RunEvent
+from rsched.core.jobs.packed import Event, QuarantineEvent, RunEvent
 from rsched.ledger.positions import Position
 from rsched.recorder.stream import StreamRecorder
 from rsched.runtime.metrics import Metrics
@@ -50,7 +50,7 @@ class FakeLedger:
     def __init__(self) -> None:
         self.at, self.calls, self.fail = "0-0", [], 0
 
-    def set_aside(self, shard: str, stream: str) -> int:
+    def quarantined(self, shard: str, stream: str) -> int:
         return 0
 
     async def position(self, shard: str, stream: str) -> str:
@@ -154,7 +154,7 @@ def test_entries_that_were_trimmed_before_they_were_recorded_are_told_though_non
     assert ledger.at == "3-7"
 
 
-def test_an_unreadable_event_becomes_poison() -> None:
+def test_an_unreadable_event_becomes_a_quarantined_event() -> None:
     class Keeping(FakeLedger):
         async def record(self, shard: str, *, stream: str, expected: str, new: str, events: list[Event]) -> bool:
             self.calls += events
@@ -164,9 +164,9 @@ def test_an_unreadable_event_becomes_poison() -> None:
     store = FakeStore(("1-0", [(b"r", b"junk"), (b"?", b"a\nb"), (b"w", b"1")]))
     asyncio.run(recorder_of(store, ledger, FakeClock()).step(block_ms=0))  # type: ignore[arg-type]
     assert [(type(e), e.kind, e.key) for e in ledger.calls] == [
-        (PoisonEvent, "r", "junk"),
-        (PoisonEvent, "?", "a"),
-        (PoisonEvent, "w", "1"),
+        (QuarantineEvent, "r", "junk"),
+        (QuarantineEvent, "?", "a"),
+        (QuarantineEvent, "w", "1"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""A worker presents an attempt that Redis does not know, after an opening that found nothing missing from the ledger."""
+"""A worker presents an attempt that Redis does not know, after a recovery that found nothing missing from the ledger."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from rsched.core.states import RunState
 from rsched.store.work import FetchedRun, FinishItem
-from tests.recorder.rollback import another_server, back_to, reopened, snapshot
+from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
 from tests.recorder.steps import HOUR, WORKER, InShard, Shard
 
 
@@ -36,10 +36,10 @@ async def not_lost(s: Shard) -> None:
     assert (marker.state, marker.lost) == ("open", False)
 
 
-@pytest.mark.parametrize("openings", [1, 2], ids=["one opening", "an opening that was not finished before"])
+@pytest.mark.parametrize("recoveries", [1, 2], ids=["one recovery", "a recovery that was not finished before"])
 @pytest.mark.parametrize("kind", ["e", "o"])
 def test_an_attempt_that_only_the_lost_tail_knew_is_taken_on_and_not_run_again(
-    shard: InShard, kind: str, openings: int
+    shard: InShard, kind: str, recoveries: int
 ) -> None:
     async def body(s: Shard) -> None:
         job = await s.put("a", kind=kind)
@@ -47,11 +47,11 @@ def test_an_attempt_that_only_the_lost_tail_knew_is_taken_on_and_not_run_again(
         then = await snapshot(s)
         run = await started(s)
         await back_to(s, then)
-        for _ in range(openings - 1):
+        for _ in range(recoveries - 1):
             generation, fence = await s.ledger.next_generation(s.shard, redis_fence=await s.store.fence())
-            assert await s.store.reopen(generation, fence=fence)
+            assert await s.store.begin_recovery(generation, fence=fence)
             await another_server(s)
-        await reopened(s)
+        await stale_generation(s)
         await not_lost(s)
         assert await presented(s, run) == "ok"
         await s.schedule()
@@ -75,7 +75,7 @@ def test_a_run_that_ended_is_not_taken_on_again_however_far_behind_the_ledger_is
         run = await started(s)
         assert await finished(s, run) == "ok"
         await another_server(s)
-        await reopened(s)
+        await stale_generation(s)
         await not_lost(s)
         assert await presented(s, run) == "missing"
         await s.drain()
@@ -84,14 +84,14 @@ def test_a_run_that_ended_is_not_taken_on_again_however_far_behind_the_ledger_is
     shard(body)
 
 
-def test_a_run_that_ended_before_two_openings_is_not_taken_on_again(shard: InShard) -> None:
+def test_a_run_that_ended_before_two_recoveries_is_not_taken_on_again(shard: InShard) -> None:
     async def body(s: Shard) -> None:
         await s.put("a", kind="e", every=HOUR)
         run = await started(s)
         assert await finished(s, run) == "ok"
         for _ in range(2):
             await another_server(s)
-            await reopened(s)
+            await stale_generation(s)
         assert await presented(s, run) == "missing"
 
     shard(body)

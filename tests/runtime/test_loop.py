@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from rsched.core.errors import NeedsMending, Unavailable
+from rsched.core.errors import NeedsFixing, Unavailable
 from rsched.runtime.loop import Outage
 
 
@@ -21,17 +21,17 @@ def test_an_outage_is_said_once_and_its_end_once(caplog: pytest.LogCaptureFixtur
     assert said(caplog) == ["claim: waiting: Redis is away: 0", "claim: goes on after 50 tries"]
 
 
-def test_what_people_have_to_mend_is_said_once_even_where_it_follows_another_outage(
+def test_what_people_have_to_fix_is_said_once_even_where_it_follows_another_outage(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     outage = Outage("claim", logging.getLogger("t"))
     errors = [
         Unavailable("Redis is away: refused"),
-        NeedsMending("Redis refuses the user or password (WRONGPASS): mend it"),
+        NeedsFixing("Redis refuses the user or password (WRONGPASS): fix it"),
         Unavailable("Redis is away: reset"),
-        NeedsMending("Redis does not permit it (NOPERM): by TIME"),
-        NeedsMending("Redis does not permit it (NOPERM): by EVALSHA"),
-        NeedsMending("Redis refuses the user or password (WRONGPASS): mend it"),
+        NeedsFixing("Redis does not permit it (NOPERM): by TIME"),
+        NeedsFixing("Redis does not permit it (NOPERM): by EVALSHA"),
+        NeedsFixing("Redis refuses the user or password (WRONGPASS): fix it"),
     ]
     for error in errors * 2:
         outage.failed(error)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from rsched.core.model import FunctionTarget, queue_of
+from rsched.core.jobs.model import FunctionTarget, queue_of
 from rsched.core.states import RunState
 from rsched.runtime.instruments import IDLE_SCRAPES, LIMIT, OTHER, Declared, Histograms, Numbers
 from rsched.runtime.metrics import ALERTS, ATTEMPTS, ATTEMPTS_DROPPED, LATENESS, METRICS, Metrics

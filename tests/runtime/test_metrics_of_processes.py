@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from bench.jobs import item, put_all
 from bench.world import World, world
 from rsched.core.instants import format_utc
-from rsched.core.model import RetryPolicy, ScheduleSpec
+from rsched.core.jobs.model import RetryPolicy, ScheduleSpec
 from rsched.embedded.process import free_port
 from rsched.runtime.clock import SystemClock
 from tests.faults.harness import SETTINGS
@@ -162,7 +162,9 @@ def test_each_process_tells_what_it_did(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert recorder.get("rsched_workers_live", **one) == 1
         assert recorder.get("rsched_partitions_owned", **one) == 1024
         assert recorder.get("rsched_redis_up", **one) == recorder.get("rsched_postgres_up") == 1
-        assert recorder.get("rsched_open_runs", **one) == recorder.get("rsched_held_runs", **one) == 0
+        assert (
+            recorder.get("rsched_unfinished_runs", **one) == recorder.get("rsched_runs_in_recovery_grace", **one) == 0
+        )
         used, most = (recorder.get(f"rsched_redis_memory_{x}_bytes", **one) for x in ("used", "max"))
         assert used is not None and most is not None and 0 < used < most  # noqa: PT018
         assert recorder.get("rsched_journal_lag_seconds", stream="journal", **one) == 0
@@ -192,7 +194,7 @@ def test_what_waits_for_a_worker_shows_as_depth_and_a_loss_as_an_alert() -> None
 
         found = await d.until("recorder", waiting, what="the depth of a queue that nobody serves")
         assert found.get("rsched_workers_live", shard="s0") == 0
-        assert found.get("rsched_open_runs", shard="s0") == 9
+        assert found.get("rsched_unfinished_runs", shard="s0") == 9
         assert found.get("rsched_alerts_total", kind="writes_lost") == 0
         before = found.get("rsched_shard_generation", shard="s0") or 0
         await d.w.store.client.flushall()

@@ -10,8 +10,8 @@ import pytest
 
 from bench.jobs import item
 from rsched.core.ids import JobId, RunId, split_run_id
-from rsched.core.model import ScheduleSpec
-from rsched.core.packed import JobRecord, RangeEvent, RunEvent, SkipEvent
+from rsched.core.jobs.model import ScheduleSpec
+from rsched.core.jobs.packed import JobRecord, RangeEvent, RunEvent, SkipEvent
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.catch_up import CatchUp
 from rsched.store.jobs import PutItem
@@ -29,12 +29,12 @@ async def hourly(world: World, name: str = "job", *, hours: int, team: str = "de
     put, _ = item(name, spec, function="f", now=now, team=team, misfire_policy="run_all")
     assert (await world.store.put([put], atomic=True)).ok
     first = hour - (hours - 1) * 3_600_000
-    assert (await world.store.backfill(put.job, sv=1, ranges=[(first, hour)])).tag == "ok"
+    assert (await world.store.backfill(put.job, schedule_version=1, ranges=[(first, hour)])).tag == "ok"
     return put.job, first
 
 
-def catch_up(world: World, **knobs: Any) -> CatchUp:
-    given = {"per_s": 10, "share": 0.2, "schedulers": lambda: 1, **knobs}
+def catch_up(world: World, **settings: Any) -> CatchUp:
+    given = {"per_s": 10, "share": 0.2, "schedulers": lambda: 1, **settings}
     return CatchUp(world.store, clock=SystemClock(), log=LOG, **given)
 
 
@@ -75,7 +75,7 @@ async def test_several_ranges_of_one_job_share_its_pace(world: World) -> None:
     now = await world.store.time()
     assert first < now
     more = [(first - (n + 1) * 36_000_000, first - (n + 1) * 36_000_000 + 3 * 3_600_000) for n in range(5)]
-    assert (await world.store.backfill(job, sv=1, ranges=more)).tag == "ok"
+    assert (await world.store.backfill(job, schedule_version=1, ranges=more)).tag == "ok"
     await catch_up(world, per_s=6).step()
     assert len(await runs(world)) == 6
 
@@ -109,7 +109,7 @@ async def test_of_a_paused_job_the_rest_is_skipped_with_its_count(world: World) 
 async def test_what_has_a_run_already_is_not_run_twice(world: World) -> None:
     job, first = await hourly(world, hours=3)
     await catch_up(world).step()
-    assert (await world.store.backfill(job, sv=1, ranges=[(first, first + 7_200_000)])).tag == "ok"
+    assert (await world.store.backfill(job, schedule_version=1, ranges=[(first, first + 7_200_000)])).tag == "ok"
     await catch_up(world).step()
     claimed = [e.run for e in await world.events() if isinstance(e, RunEvent)]
     assert len(claimed) == len(set(claimed)) == 3
@@ -118,7 +118,7 @@ async def test_what_has_a_run_already_is_not_run_twice(world: World) -> None:
 async def test_very_many_ranges_of_one_job_keep_its_pace_and_hide_nobody(world: World) -> None:
     job, first = await hourly(world, hours=2)
     more = [(first - (n + 2) * 10 * 3_600_000, first - ((n + 2) * 10 - 3) * 3_600_000) for n in range(600)]
-    assert (await world.store.backfill(job, sv=1, ranges=more)).tag == "ok"
+    assert (await world.store.backfill(job, schedule_version=1, ranges=more)).tag == "ok"
     other, _ = await hourly(world, "other", hours=5)
     two = [catch_up(world), catch_up(world)]
     while any([await paying.step() for paying in two]):
@@ -145,7 +145,7 @@ async def test_new_zone_data_lets_a_catch_up_go_on(world: World) -> None:
     assert isinstance(record, JobRecord)
     paying = catch_up(world)
     await paying.step()
-    head = record.head._replace(version=2, sv=2, keeps=1, sv_at=await world.store.time())
+    head = record.head._replace(version=2, schedule_version=2, keeps=1, schedule_changed_at=await world.store.time())
     due = (await world.store.dues([job]))[job]
     assert (await world.store.put([PutItem(job, 1, due, record._replace(head=head).pack())], atomic=True)).ok
     await soon(world)

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from rsched.core.packed import SkipEvent, unpack_job
+from rsched.core.jobs.packed import SkipEvent, unpack_job
 from rsched.core.states import JobState
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.catch_up import CatchUp
@@ -34,7 +34,7 @@ async def make_unreadable(world: World, job: Job) -> None:
 
 
 @pytest.mark.parametrize("late", [True, False], ids=["late", "without a calendar"])
-async def test_an_unreadable_job_is_set_aside_and_the_others_are_claimed(world: World, late: bool) -> None:
+async def test_an_unreadable_job_is_quarantined_and_the_others_are_claimed(world: World, late: bool) -> None:
     bad = await world.put("bad", kind="c", due_in=-100_000 if late else 0)
     good = await world.put("good", due_in=0)
     await make_unreadable(world, bad)
@@ -66,7 +66,7 @@ async def test_the_rest_of_a_withdrawn_catch_up_is_skipped_on_record(world: Worl
     elif change == "unreadable":
         await make_unreadable(world, job)
     else:
-        head = job.record.head._replace(version=2, sv=2, arg=f"{job.due},{3 * EVERY}")
+        head = job.record.head._replace(version=2, schedule_version=2, arg=f"{job.due},{3 * EVERY}")
         now = await world.store.time()
         item = PutItem(job.id, 1, now + EVERY, job.record._replace(head=head).pack())
         assert (await world.store.put([item], atomic=True)).ok
@@ -80,7 +80,7 @@ async def test_the_rest_of_a_withdrawn_catch_up_is_skipped_on_record(world: Worl
 
 async def test_an_edit_that_was_computed_before_an_occurrence_came_due_is_refused(world: World) -> None:
     job = await world.put("job", kind="e", every=EVERY, due_in=EVERY)
-    head = job.record.head._replace(version=2, sv=2)
+    head = job.record.head._replace(version=2, schedule_version=2)
     now = await world.store.time()
     edited = job.record._replace(head=head).pack()
     assert (await world.store.put([PutItem(job.id, 1, now - 1, edited)], atomic=True)).tags == ["conflict"]
@@ -96,7 +96,7 @@ async def test_what_a_paused_job_missed_is_on_record_when_it_is_changed(world: W
     if change == "delete":
         await world.store.remove(job.id)
     else:
-        head = job.record.head._replace(state=JobState.PAUSED, version=3, sv=3)
+        head = job.record.head._replace(state=JobState.PAUSED, version=3, schedule_version=3)
         assert (
             await world.store.put([PutItem(job.id, 2, None, job.record._replace(head=head).pack())], atomic=True)
         ).ok

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from bench.jobs import item, put_all
-from rsched.core.model import ScheduleSpec
+from rsched.core.jobs.model import ScheduleSpec
 from rsched.runtime.metrics import ALERTS, CLAIMED, MISFIRES, REAPED, RELEASED
 from rsched.scheduler.reap import Reaper
 from rsched.scheduler.release import Releaser
@@ -17,7 +17,7 @@ from tests.store.world import World
 pytestmark = pytest.mark.anyio
 
 
-async def test_claims_releases_misfires_and_parked_jobs_are_counted(world: World) -> None:
+async def test_claims_releases_misfires_and_invalidated_jobs_are_counted(world: World) -> None:
     count = world.store.metrics.number
     for i in range(3):
         await world.put(f"due {i}", due_in=0)

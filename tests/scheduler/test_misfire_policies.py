@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsched.core.ids import derive_job_id
-from rsched.core.model import Definition, FunctionTarget, Misfire, RetryPolicy, ScheduleSpec
-from rsched.core.packed import JobHead, JobRecord, misfire_code
-from rsched.core.schedule import Interval, OneOff
+from rsched.core.jobs.model import Definition, FunctionTarget, Misfire, RetryPolicy, ScheduleSpec
+from rsched.core.jobs.packed import JobHead, JobRecord, misfire_code
+from rsched.core.schedule.schedule import Interval, OneOff
 from rsched.core.states import JobState
 from rsched.scheduler.claim import misfire_item
 
@@ -38,7 +38,7 @@ def record(policy: str, *, grace_ms: int = 60_000) -> JobRecord:
         body_hash="",
     )
     head = JobHead(
-        JobState.ACTIVE, 1, 1, START, "e", f"{START},{HOUR}", misfire_code(policy), grace_ms, definition.lane
+        JobState.ACTIVE, 1, 1, START, "e", f"{START},{HOUR}", misfire_code(policy), grace_ms, definition.queue_key
     )  # type: ignore[arg-type]
     return JobRecord(head, definition)
 
@@ -87,8 +87,8 @@ def test_every_missed_occurrence_is_accounted_for(policy: str, every: int, late:
     schedule = Interval(anchor_ms=START, every_ms=every)
     item = misfire_item(record(policy), schedule, due=START, now=START + late, job=JOB)
     assert item.following is not None
-    owed = schedule.missed(START - 1, item.following - 1).count
+    expected = schedule.missed(START - 1, item.following - 1).count
     paid = schedule.missed(item.catch_up[0] - 1, item.catch_up[1]).count if item.catch_up else 0
-    assert item.skipped + (item.run_at is not None) + paid == owed
+    assert item.skipped + (item.run_at is not None) + paid == expected
     # The due time leaves the past, or stays within the grace.
     assert item.following > START + late - 60_000

@@ -19,7 +19,7 @@ async def owned(ownership: Ownership) -> None:
     await ownership.step()
 
 
-async def test_after_an_opening_on_an_emptied_server_all_partitions_have_an_owner_again(world: World) -> None:
+async def test_after_an_recovery_on_an_emptied_server_all_partitions_have_an_owner_again(world: World) -> None:
     ownership = Ownership(world.store, "s_1", lease_ms=60_000, log=logging.getLogger("test"))
     await owned(ownership)
     assert await world.store.owned() == PARTITIONS

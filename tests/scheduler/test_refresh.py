@@ -8,17 +8,17 @@ import msgspec
 import pytest
 
 from bench.jobs import item
-from rsched.core import zones
 from rsched.core.ids import partition_of
 from rsched.core.instants import format_utc
-from rsched.core.misfire import settle_resumed
-from rsched.core.model import Definition, ScheduleSpec
-from rsched.core.packed import JobRecord, RunEvent, SkipEvent, unpack_job
-from rsched.core.schedule import load
+from rsched.core.jobs.model import Definition, ScheduleSpec
+from rsched.core.jobs.packed import JobRecord, RunEvent, SkipEvent, unpack_job
+from rsched.core.schedule import zones
+from rsched.core.schedule.misfire import resolve_resumed
+from rsched.core.schedule.schedule import load
 from rsched.core.states import JobState, RunState
 from rsched.scheduler.refresh import Refresher, RefreshLoop, Report
 from rsched.store.jobs import PutItem
-from rsched.store.recovery import Repair
+from rsched.store.recovery import RestoreProgress
 from tests.store.world import World
 
 pytestmark = pytest.mark.anyio
@@ -70,7 +70,7 @@ async def test_a_job_of_changed_zone_data_is_due_at_its_new_instant_and_no_other
     assert report.zones == {"Europe/Berlin": 1}
     after = await present(world, changed)
     schedule = load(after.definition)
-    assert (after.head.arg, after.head.version, after.head.sv) == (schedule.arg, 2, 2)
+    assert (after.head.arg, after.head.version, after.head.schedule_version) == (schedule.arg, 2, 2)
     assert await due(world, changed) == schedule.next_after(now)
     for other in (same, plain):
         assert ((await present(world, other)).head.version, await due(world, other)) == (1, other.due)
@@ -80,7 +80,9 @@ async def test_a_job_of_changed_zone_data_is_due_at_its_new_instant_and_no_other
 
 async def test_what_was_staged_by_the_old_data_is_withdrawn(world: World) -> None:
     now = await world.store.time()
-    await world.store.fill_calendar(OLD, after=now - HOUR_MS, occurrences=[now + 1500, now + 90 * HOUR_MS], ended=False)
+    await world.store.cache_occurrences(
+        OLD, after=now - HOUR_MS, occurrences=[now + 1500, now + 90 * HOUR_MS], ended=False
+    )
     job = await stored(world, "a", BERLIN, arg=OLD, due=now + 1500)
     assert (await world.store.claim("", horizon_ms=5000, limit=9, partitions=[(partition_of(job.job), 0)])).total == 1
     await Refresher(world.store, log=LOG).refresh()
@@ -119,11 +121,13 @@ async def test_what_a_paused_job_missed_is_still_owed_after_a_refresh(world: Wor
     job = await stored(world, "paused", ScheduleSpec(cron="*/10 * * * *", timezone="UTC"), arg=OLD)
     record = await present(world, job)
     since = now // 600_000 * 600_000 - 3 * HOUR_MS
-    head = record.head._replace(version=2, sv=2, sv_at=since - 1, state=JobState.PAUSED, paused_from=since)
+    head = record.head._replace(
+        version=2, schedule_version=2, schedule_changed_at=since - 1, state=JobState.PAUSED, paused_from=since
+    )
     assert (await world.store.put([PutItem(job.job, 1, None, record._replace(head=head).pack())], atomic=True)).ok
     assert (await Refresher(world.store, log=LOG).refresh()).changed == 1
     after = await present(world, job)
-    _, settled = settle_resumed(after.head, load(after.definition), "run_all", now=now)
+    _, settled = resolve_resumed(after.head, load(after.definition), "run_all", now=now)
     assert settled.catch_up == (since, now // 600_000 * 600_000)
     assert not [e for e in await world.events() if isinstance(e, SkipEvent)]
 
@@ -145,7 +149,7 @@ def _with_schedule(record: JobRecord, spec: ScheduleSpec) -> Definition:
     return msgspec.structs.replace(record.definition, schedule=spec)
 
 
-async def test_a_schedule_that_cannot_be_computed_parks_its_job_alone(world: World) -> None:
+async def test_a_schedule_that_cannot_be_computed_invalidates_its_job_alone(world: World) -> None:
     now = await world.store.time()
     bad = await stored(world, "bad", BERLIN, arg=OLD, due=now + HOUR_MS)
     good = await stored(world, "good", BERLIN, arg=OLD, due=now + HOUR_MS)
@@ -164,7 +168,7 @@ async def test_a_changed_calendar_moves_the_jobs_that_name_it(world: World) -> N
     loop = RefreshLoop(world.store, log=LOG)
     await loop.step()
     tomorrow = date_of(await world.store.time(), days=1)
-    assert (await world.store.put_exclusions("ops", "holidays", expect=0, entries=["2020-01-01"])).tag == "ok"
+    assert (await world.store.put_calendar("ops", "holidays", expect=0, entries=["2020-01-01"])).tag == "ok"
     await loop.step()
     spec = ScheduleSpec(cron="0 12 * * *", timezone="UTC", exclude=["holidays"])
     put, _ = item(
@@ -173,7 +177,7 @@ async def test_a_changed_calendar_moves_the_jobs_that_name_it(world: World) -> N
     assert (await world.store.put([put], atomic=True)).ok
     other = await stored(world, "other", ScheduleSpec(cron="0 12 * * *", timezone="UTC"), team="ops")
     days = [date_of(await world.store.time(), days=n) for n in range(3)]
-    assert (await world.store.put_exclusions("ops", "holidays", expect=1, entries=days)).tag == "ok"
+    assert (await world.store.put_calendar("ops", "holidays", expect=1, entries=days)).tag == "ok"
     await loop.step()
     moved = await due(world, put)
     assert moved is not None
@@ -181,7 +185,7 @@ async def test_a_changed_calendar_moves_the_jobs_that_name_it(world: World) -> N
     assert await due(world, other) == other.due
     assert await world.store.pending_refreshes() == []
     # Deleted, it leaves a job that cannot be computed: nobody but that one is concerned.
-    assert (await world.store.put_exclusions("ops", "holidays", expect=2, entries=None)).tag == "ok"
+    assert (await world.store.put_calendar("ops", "holidays", expect=2, entries=None)).tag == "ok"
     await loop.step()
     assert (await present(world, put)).head.state is JobState.INVALID
     assert (await present(world, other)).head.state is JobState.ACTIVE
@@ -212,30 +216,30 @@ async def test_jobs_that_are_not_back_yet_are_refreshed_once_they_are(world: Wor
     values = world.keys.jobs(partition_of(put.job))
     value = await world.client.hget(values, put.job)
     await world.client.hdel(values, put.job)
-    await world.store.set_repair(Repair("jobs", 1, 0, 1, 0, now))
+    await world.store.set_restore_progress(RestoreProgress("jobs", 1, 0, 1, 0, now))
     loop = RefreshLoop(world.store, log=LOG)
     await loop.step()
     assert (loop.waits, await world.store.tzdata()) == (True, None)
     await world.client.hset(values, put.job, value)
-    await world.store.set_repair(Repair("done", 1, 1, 1, 0, now))
+    await world.store.set_restore_progress(RestoreProgress("done", 1, 1, 1, 0, now))
     await loop.step()
     assert (loop.waits, await world.store.tzdata()) == (False, zones.tzdata_version())
     assert (await present(world, put)).head.arg != OLD
 
 
-@pytest.mark.parametrize("opened_anew", [True, False])
+@pytest.mark.parametrize("new_generation", [True, False])
 async def test_a_look_at_all_jobs_counts_only_where_none_went_missing_meanwhile(
-    world: World, opened_anew: bool, monkeypatch: pytest.MonkeyPatch
+    world: World, new_generation: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = RefreshLoop(world.store, log=LOG)
     refresh = Refresher.refresh
 
     async def lost_meanwhile(self: Refresher, **which: str | None) -> Report:
         report = await refresh(self, **which)
-        if opened_anew:
+        if new_generation:
             await world.open(2)
         else:
-            await world.store.set_repair(Repair("jobs", 1, 0, 1, 0, 0))
+            await world.store.set_restore_progress(RestoreProgress("jobs", 1, 0, 1, 0, 0))
         return report
 
     monkeypatch.setattr(Refresher, "refresh", lost_meanwhile)

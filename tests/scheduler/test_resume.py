@@ -9,10 +9,10 @@ import pytest
 
 from bench.jobs import item
 from rsched.core.ids import partition_of, run_id_of
-from rsched.core.misfire import Settled, settle_resumed
-from rsched.core.model import MisfirePolicy, ScheduleSpec
-from rsched.core.packed import JobHead, RangeEvent, RunEvent, SkipEvent, unpack_job
-from rsched.core.schedule import Interval
+from rsched.core.jobs.model import MisfirePolicy, ScheduleSpec
+from rsched.core.jobs.packed import JobHead, RangeEvent, RunEvent, SkipEvent, unpack_job
+from rsched.core.schedule.misfire import MisfireOutcome, resolve_resumed
+from rsched.core.schedule.schedule import Interval
 from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
@@ -60,7 +60,7 @@ async def test_a_pause_ends_at_its_time_and_what_was_missed_is_settled(
     await ticks(world)
     head = await state(world, put)
     assert (head.state, head.until, head.note, head.missed, head.paused_from) == (JobState.ACTIVE, 0, "", "", 0)
-    assert head.sv == paused.sv + 1
+    assert head.schedule_version == paused.schedule_version + 1
     last = paused.paused_from + 6 * EVERY
     events = await world.events()
     skips = [(e.first, e.last, e.total, e.reason) for e in events if isinstance(e, SkipEvent)]
@@ -86,7 +86,12 @@ async def test_a_pause_that_lasts_is_left_alone(world: World) -> None:
     before = await state(world, put)
     assert (await world.store.pause(put.job, note="other")).tag == "ok"
     after = await state(world, put)
-    assert (after.note, after.until, after.sv, after.version) == ("other", 0, before.sv, before.version + 1)
+    assert (after.note, after.until, after.schedule_version, after.version) == (
+        "other",
+        0,
+        before.schedule_version,
+        before.version + 1,
+    )
     assert await world.client.zscore(world.keys.pauses, put.job) is None
     assert (await world.store.pause(put.job, note="other")).tag == "already"
 
@@ -112,7 +117,7 @@ async def test_what_was_claimed_ahead_is_withdrawn_or_stands_as_the_resume_says(
         head = await world.store.get_head(job.id)
         assert head is not None
         schedule = Interval(anchor_ms=job.due, every_ms=200)
-        due, settled = settle_resumed(head, schedule, policy, now=job.due + 250)  # type: ignore[arg-type]
+        due, settled = resolve_resumed(head, schedule, policy, now=job.due + 250)  # type: ignore[arg-type]
         assert due is not None
         assert settled.ahead == (job.due, job.due + 200)
         reply = await world.store.resume(job.id, expect=head.version, due=due + 3_600_000, missed=settled)
@@ -123,7 +128,7 @@ async def test_what_was_claimed_ahead_is_withdrawn_or_stands_as_the_resume_says(
 
 async def test_a_last_run_that_a_pause_held_completes_its_job(world: World) -> None:
     job = await world.put("job", kind="c", due_in=100, schedule="SID")
-    await world.store.fill_calendar("SID", after=job.due, occurrences=[], ended=True)
+    await world.store.cache_occurrences("SID", after=job.due, occurrences=[], ended=True)
     await world.claim(job)
     await world.store.pause(job.id)
     while await world.store.time() <= job.due:
@@ -131,7 +136,7 @@ async def test_a_last_run_that_a_pause_held_completes_its_job(world: World) -> N
     await world.store.release(limit=10)
     head = await world.store.get_head(job.id)
     assert head is not None
-    reply = await world.store.resume(job.id, expect=head.version, due=None, missed=Settled(run_at=job.due))
+    reply = await world.store.resume(job.id, expect=head.version, due=None, missed=MisfireOutcome(run_at=job.due))
     assert reply.tag == "ok"
     (run,) = (await world.fetch()).runs
     assert await world.finish(run) == "ok"
@@ -194,7 +199,7 @@ async def test_each_occurrence_that_a_pause_held_is_on_record_once(world: World)
     head = await world.store.get_head(job.id)
     assert head is not None
     schedule = Interval(anchor_ms=job.due, every_ms=200)
-    due, settled = settle_resumed(head, schedule, "run_once", now=job.due + 850)
+    due, settled = resolve_resumed(head, schedule, "run_once", now=job.due + 850)
     assert due is not None
     reply = await world.store.resume(job.id, expect=head.version, due=due + 3_600_000, missed=settled)
     assert reply.tag == "ok"

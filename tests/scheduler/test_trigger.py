@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsched.core.ids import RunId
-from rsched.core.model import Overlap
+from rsched.core.jobs.model import Overlap
 from tests.store.world import World
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from rsched.core import zones
 from rsched.core.instants import format_utc
-from rsched.core.model import FunctionTarget, JobSpec, Misfire, ScheduleSpec
+from rsched.core.jobs.model import FunctionTarget, JobSpec, Misfire, ScheduleSpec
+from rsched.core.schedule import zones
 from tests.core.oracle import Matcher, Walk, wall_in
 
 # All clocks' changes and all these schedules fall on whole quarters of an hour, so that the oracle may look that often.

@@ -12,8 +12,8 @@ import pytest
 
 from rsched.core.ids import JobId, derive_job_id, run_id_of
 from rsched.core.instants import format_utc
-from rsched.core.model import ScheduleSpec
-from rsched.core.packed import misfire_code
+from rsched.core.jobs.model import ScheduleSpec
+from rsched.core.jobs.packed import misfire_code
 from rsched.runtime.metrics import Metrics
 from rsched.scheduler.reap import Reaper
 from rsched.store.jobs import PutItem

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-from rsched_api import records
 
 from rsched.core.durations import parse_duration
 from rsched.core.ids import JobId, derive_job_id
 from rsched.core.instants import format_utc, parse_instant
-from rsched.core.misfire import settle_resumed
-from rsched.core.model import JobSpec, MisfirePolicy
-from rsched.core.packed import JobRecord
-from rsched.core.schedule import Resolved, load, resolve
+from rsched.core.jobs import records
+from rsched.core.jobs.model import JobSpec, MisfirePolicy
+from rsched.core.jobs.packed import JobRecord
+from rsched.core.schedule.misfire import settle_resumed
+from rsched.core.schedule.schedule import Resolved, load, resolve
 from rsched.core.states import JobState, RunState
 from rsched.store.jobs import PutItem
 from tests.sim.jobs import HOUR_MS, Oracle, random_schedules, random_spec
@@ -52,7 +52,7 @@ class SimJob:
         for stretch, following in zip(self.stretches, [*self.stretches[1:], None], strict=True):
             yield stretch, min(last, following.since if following else last)
 
-    def owed(self, end: int) -> list[int]:
+    def expected(self, end: int) -> list[int]:
         return [t for s, until in self.spans(end) for t in s.occurrences if s.since < t <= until]
 
 
@@ -76,7 +76,7 @@ class Story:
         head = before.head if before else None
         record = records.record_of(
             definition, schedule, state=JobState.ACTIVE, version=head.version + 1 if head else 1,
-            sv=head.sv + 1 if head else 1, sv_at=now,
+            schedule_version=head.schedule_version + 1 if head else 1, schedule_changed_at=now,
         )  # fmt: skip
         return record, resolved, int(schedule.arg) if schedule.kind == "o" else schedule.next_after(now)
 
@@ -154,14 +154,14 @@ def told(sim: Sim, job: SimJob) -> Told:
 
 def check_accounted(job: SimJob, found: Told, end: int) -> None:
     """Every occurrence has exactly one run or one record of its skip, and nothing else ran."""
-    owed, ran = job.owed(end), set(found.ran)
+    expected, ran = job.expected(end), set(found.ran)
     assert found.twice == []
-    assert ran <= set(owed), [format_utc(t) for t in sorted(ran - set(owed))]
-    covered = {t for first, last, _, _ in found.skipped for t in owed if first <= t <= last}
-    for t in owed:
+    assert ran <= set(expected), [format_utc(t) for t in sorted(ran - set(expected))]
+    covered = {t for first, last, _, _ in found.skipped for t in expected if first <= t <= last}
+    for t in expected:
         assert t in ran or t in covered or t in found.withdrawn, f"{format_utc(t)} is unaccounted for"
     for first, last, total, reason in found.skipped:
-        inside = [t for t in owed if first <= t <= last]
+        inside = [t for t in expected if first <= t <= last]
         # A range that an edit or a deletion withdrew has a lower bound for a count.
         assert total == len(inside) or (total < len(inside) and reason in ("withdrawn by an edit", "deleted"))
         assert not ran & set(inside) or reason == "paused", "skipped and run"

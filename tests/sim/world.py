@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rsched.core.ids import RunId, WorkerId
-from rsched.core.packed import RunEvent, SkipEvent, unpack_event
+from rsched.core.jobs.packed import RunEvent, SkipEvent, unpack_event
 from rsched.core.states import RunState
 from rsched.scheduler.catch_up import CatchUp
 from rsched.scheduler.claim import WITHIN_MS, Claimer
@@ -89,8 +89,8 @@ class Sim:
 
     async def open(self) -> None:
         await self._set()
-        assert await self.store.reopen(1, fence=2**36)
-        await self.store.open_(hold_ms=0)
+        assert await self.store.begin_recovery(1, fence=2**36)
+        await self.store.finish_recovery(recovery_grace_ms=0)
 
     async def _set(self) -> None:
         await self.store.client.set(self.store.keys._key("sim"), self.clock.ms)
@@ -117,7 +117,7 @@ class Sim:
 
     async def drain(self) -> None:
         """Lets end what was claimed by now; nothing else is claimed."""
-        while self.open_runs() or await self._earliest("catchup") is not None:
+        while self.unfinished_runs() or await self._earliest("catchup") is not None:
             moved = True
             while moved:
                 moved = await self.releaser.step()
@@ -174,5 +174,5 @@ class Sim:
             self.ended[event.run] = state
             self.succeeded[event.run] += state is RunState.SUCCEEDED
 
-    def open_runs(self) -> list[RunId]:
+    def unfinished_runs(self) -> list[RunId]:
         return [RunId(r) for r, s in self.ended.items() if not s.final]

@@ -1,4 +1,4 @@
-"""What the verbs promise together: order, repeats, cancels, leases, openings."""
+"""What the verbs promise together: order, repeats, cancels, leases, recoveries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from rsched.core.ids import WorkerId, derive_job_id
-from rsched.core.packed import RunEvent
+from rsched.core.jobs.packed import RunEvent
 from rsched.core.states import JobState, RunState
 from rsched.store.jobs import PutItem
 from rsched.store.ticks import ReapItem
@@ -24,8 +24,8 @@ async def fill(world: World, team: str, count: int, *, priority: str = "normal")
     pipe = world.client.pipeline()
     for i in range(count):
         run = f"{job.id}:{now - i}"
-        pipe.hset(world.keys.runs, run, f"1|Q|1048577|{job.record.head.lane}|1|0|0||{now}|{now}|0|")
-        pipe.zadd(world.keys.staged, {f"{run}|{job.record.head.lane}": now})
+        pipe.hset(world.keys.runs, run, f"1|Q|1048577|{job.record.head.queue_key}|1|0|0||{now}|{now}|0|")
+        pipe.zadd(world.keys.staged, {f"{run}|{job.record.head.queue_key}": now})
     await pipe.execute()
     await world.store.release(limit=100_000)
     return [job]
@@ -73,9 +73,9 @@ async def test_ten_thousand_teams_with_one_run_each_cost_a_bounded_number_of_vis
     now = await world.store.time()
     pipe = world.client.pipeline(transaction=False)
     for i in range(10_000):
-        run, lane = f"{job.id}:{now - i}", f"default:t{i}:1"
-        pipe.hset(world.keys.runs, run, f"1|Q|1|{lane}|1|0|0||{now}|{now}|0|")
-        pipe.xadd(world.keys.queue(lane), {"r": run})
+        run, queue_key = f"{job.id}:{now - i}", f"default:t{i}:1"
+        pipe.hset(world.keys.runs, run, f"1|Q|1|{queue_key}|1|0|0||{now}|{now}|0|")
+        pipe.xadd(world.keys.queue(queue_key), {"r": run})
         pipe.zadd(world.keys.ready("default"), {f"t{i}": 0})
     await pipe.execute()
     await world.client.config_resetstat()
@@ -124,10 +124,10 @@ async def test_cancel_ends_what_has_not_started_and_asks_for_the_rest(world: Wor
         assert got.head.state is JobState.COMPLETED  # type: ignore[union-attr]
 
 
-async def test_a_cancelled_run_that_is_given_back_is_not_started_again(world: World) -> None:
+async def test_a_cancelled_run_that_is_requeued_is_not_started_again(world: World) -> None:
     job, run = await world.running()
     await world.store.cancel(job.run)
-    assert await world.store.giveback(W, [(run.run, run.fence)]) == ["ok"]
+    assert await world.store.requeue(W, [(run.run, run.fence)]) == ["ok"]
     assert (await world.fetch()).runs == []
     assert await world.store.get_run(job.run) is None
 
@@ -144,7 +144,7 @@ async def test_a_repeated_trigger_gives_the_same_run(world: World) -> None:
 
 async def test_giving_back_does_not_use_up_an_attempt(world: World) -> None:
     _, run = await world.running()
-    await world.store.giveback(W, [(run.run, run.fence)])
+    await world.store.requeue(W, [(run.run, run.fence)])
     (again,) = (await world.fetch()).runs
     assert (again.attempt, again.fence > run.fence) == (1, True)
 
@@ -161,11 +161,11 @@ async def test_a_lost_attempt_counts_and_its_worker_is_fenced_off(world: World) 
     assert (again.attempt, again.fence > run.fence) == (2, True)
 
 
-async def test_an_opening_holds_older_runs_until_the_workers_have_adopted(world: World) -> None:
+async def test_an_recovery_holds_older_runs_until_the_workers_have_adopted(world: World) -> None:
     _, run = await world.running()
     job = await world.queued("b")
     await world.client.zadd(world.keys.leases, {run.run: 1})
-    await world.open(2, hold_ms=60_000, fence=2 * FENCE)
+    await world.open(2, recovery_grace_ms=60_000, fence=2 * FENCE)
     assert (await world.store.release(limit=10)).total == 0
     assert await world.store.expired(after_ms=0, limit=10) == ([], False)
     assert await world.store.reap([ReapItem(run.run, run.fence, "D", 0)], after_ms=0) == ["stale_fence"]
@@ -176,9 +176,9 @@ async def test_an_opening_holds_older_runs_until_the_workers_have_adopted(world:
     assert await world.finish(run) == "ok"
 
 
-async def test_what_comes_due_after_an_opening_is_not_held(world: World) -> None:
+async def test_what_comes_due_after_an_recovery_is_not_held(world: World) -> None:
     await world.running()
-    await world.open(2, hold_ms=60_000)
+    await world.open(2, recovery_grace_ms=60_000)
     job = await world.put("b", due_in=1)
     await world.claim(job)
     while not (await world.store.release(limit=10)).total:
@@ -237,7 +237,7 @@ async def test_a_run_claimed_again_after_an_edit_completes_its_job_only_if_nothi
     job = await world.put("a", kind=kinds[0], due_in=200)
     await world.claim(job)
     now, arg = await world.store.time(), f"{job.due},60000" if to_interval else str(job.due)
-    edited = record("a", now=now, kind=kinds[1], arg=arg, version=2, sv=2)  # type: ignore[arg-type]
+    edited = record("a", now=now, kind=kinds[1], arg=arg, version=2, schedule_version=2)  # type: ignore[arg-type]
     assert (await world.store.put([PutItem(job.id, 1, job.due, edited.pack())], atomic=True)).ok
     await world.claim(job)
     while not (await world.store.release(limit=10)).total:
@@ -261,18 +261,18 @@ async def test_workers_that_fell_silent_are_forgotten_and_others_are_not(world: 
     assert not await s.client.hexists(s.keys.requests, "w_dead")
 
 
-async def test_the_hold_after_an_opening_lasts_the_longest_lease_of_the_workers_known(world: World) -> None:
+async def test_the_hold_after_an_recovery_lasts_the_longest_lease_of_the_workers_known(world: World) -> None:
     s = world.store
     await s.fetch(WorkerId("w_short"), request=1, slots=0, lease_ms=3_000, queues=["default"])
     await s.fetch(WorkerId("w_long"), request=1, slots=0, lease_ms=90_000, queues=["default"])
     for lost, held_ms in ((False, 90_000), (True, 90_000)):
         marker = await s.marker()
         assert marker is not None
-        assert await s.reopen(marker.generation + 1, fence=0, lost=lost)
-        await s.open_(hold_ms=1_000)
+        assert await s.begin_recovery(marker.generation + 1, fence=0, lost=lost)
+        await s.finish_recovery(recovery_grace_ms=1_000)
         marker = await s.marker()
         assert marker is not None
-        assert held_ms <= marker.hold_until - marker.closed_at < held_ms + 5_000
+        assert held_ms <= marker.recovery_grace_until - marker.closed_at < held_ms + 5_000
 
 
 async def test_an_attempt_at_a_run_that_has_ended_is_not_adopted(world: World) -> None:
@@ -288,9 +288,9 @@ async def test_each_queue_is_served_although_another_has_endless_work(world: Wor
     for name, team, count in (("flood", "default", 40), ("one", "other", 1)):
         for i in range(count):
             run = f"{derive_job_id(team, f'{name}{i}', 1)}:1"
-            lane = f"{name}:{team}:1"
-            await s.client.zadd(s.keys.staged, {f"{run}|{lane}": 1})
-            await s.client.hset(s.keys.runs, run, f"1|Q|1|{lane}|1|0|0||1|1|0|M")
+            queue_key = f"{name}:{team}:1"
+            await s.client.zadd(s.keys.staged, {f"{run}|{queue_key}": 1})
+            await s.client.hset(s.keys.runs, run, f"1|Q|1|{queue_key}|1|0|0||1|1|0|M")
             await world.put(f"{name}{i}", team=team, due_in=3_600_000)
     await s.release(limit=100)
     served = []

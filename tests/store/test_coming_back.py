@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from rsched.core.packed import WatermarkEvent
+from rsched.core.jobs.packed import WatermarkEvent
 from rsched.core.states import RunState
 from rsched.scheduler.reap import Reaper
-from rsched.store.recovery import Repair
+from rsched.store.recovery import RestoreProgress
 from rsched.store.ticks import CatchupRange, ReapItem
 from tests.recorder.steps import LOG
 from tests.store.world import Job, World
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def restoring(world: World, phase: str) -> None:
-    await world.store.set_repair(Repair(phase, 1, 0, 1, 0, await world.store.time()))
+    await world.store.set_restore_progress(RestoreProgress(phase, 1, 0, 1, 0, await world.store.time()))
 
 
 @asynccontextmanager
@@ -118,14 +118,16 @@ async def test_without_a_restoration_a_run_without_definition_ends(world: World)
 async def test_a_catch_up_range_waits(world: World) -> None:
     now = await world.store.time()
     job = await world.put("a", kind="e", due_in=60_000)
-    owed = CatchupRange(job.id, now - 120_000, now - 60_000, 1, "", now, now)
-    await world.client.zadd(world.keys.catchup, {owed.member: now})
+    expected = CatchupRange(job.id, now - 120_000, now - 60_000, 1, "", now, now)
+    await world.client.zadd(world.keys.catchup, {expected.member: now})
     async with without_its_definition(world, job):
-        tag = await world.store.payout(owed, occurrences=[], rest=None, pace_ms=1000, most=10)
+        tag = await world.store.catch_up(expected, occurrences=[], rest=None, pace_ms=1000, most=10)
         assert tag == "paced"
-        assert await world.client.zscore(world.keys.catchup, owed.member) > now
+        assert await world.client.zscore(world.keys.catchup, expected.member) > now
     (again,) = await world.store.ranges()
-    paid = await world.store.payout(again, occurrences=[owed.start, owed.end], rest=None, pace_ms=1000, most=10)
+    paid = await world.store.catch_up(
+        again, occurrences=[expected.start, expected.end], rest=None, pace_ms=1000, most=10
+    )
     assert paid == "ok"
 
 

@@ -1,4 +1,4 @@
-"""Faults of Redis that end only when people mend them: rights that are taken away, keys of another type."""
+"""Faults of Redis that end only when people fix them: rights that are taken away, keys of another type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import redis
 from redis._parsers.base import BaseParser
 from redis.exceptions import ResponseError
 
-from rsched.core.errors import NeedsMending, Unavailable
+from rsched.core.errors import NeedsFixing, Unavailable
 from rsched.core.ids import WorkerId
 from rsched.runtime.clock import SystemClock
 from rsched.store.keys import Keys
@@ -54,12 +54,12 @@ def user(redis_url: str) -> Iterator[User]:
 
 
 async def told(call: Callable[[], Awaitable[Any]]) -> str:
-    with pytest.raises(NeedsMending) as raised:
+    with pytest.raises(NeedsFixing) as raised:
         await call()
     return str(raised.value)
 
 
-async def test_a_right_that_is_taken_away_is_named_with_its_mend_and_comes_back(world: World, user: User) -> None:
+async def test_a_right_that_is_taken_away_is_named_with_its_fix_and_comes_back(world: World, user: User) -> None:
     store = Store.open(user.url, prefix=world.keys.prefix, shard="s0", clock=SystemClock())
     pipeline = lambda: store.heads(within_ms=0)  # noqa: E731
     calls: list[tuple[Callable[[], Awaitable[Any]], str]] = [
@@ -109,7 +109,7 @@ async def test_a_changed_password_is_told_apart_from_a_server_that_is_away(world
             user.set(*rules)
             assert "refuses the user or password (WRONGPASS)" in await told(store.time)
             assert "refuses the user or password (WRONGPASS)" in await told(lambda: anext(store.signals()))
-            with pytest.raises(NeedsMending, match="ACL SETUSER"):
+            with pytest.raises(NeedsFixing, match="ACL SETUSER"):
                 renewer.renew(W, lease_ms=1000, items=[])
         user.set("on", "resetpass", ">first")
         await store.time()
@@ -119,7 +119,7 @@ async def test_a_changed_password_is_told_apart_from_a_server_that_is_away(world
         renewer.close()
 
 
-async def test_a_key_of_another_type_is_named_with_its_mend_and_verbs_go_on_once_it_is_gone(world: World) -> None:
+async def test_a_key_of_another_type_is_named_with_its_fix_and_verbs_go_on_once_it_is_gone(world: World) -> None:
     job = await world.put("a", kind="e", due_in=0)
     store, keys = world.store, world.keys
     calls: list[tuple[str, Callable[[], Awaitable[Any]], str]] = [

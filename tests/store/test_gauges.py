@@ -31,9 +31,9 @@ async def test_a_shard_counts_what_it_holds(world: World) -> None:
         await world.queued(f"waiting {i}", team="a")
     await world.queued("urgent", team="b", priority="high")
     found = await read(reader, 16)
-    assert (found.open, found.generation, found.ladder, found.held) == (True, 1, 0, 0)
+    assert (found.open, found.generation, found.load_level, found.held) == (True, 1, 0, 0)
     assert (found.due, found.staged, found.leases, found.retries) == (3, 1, 1, 0)
-    assert found.open_runs == 7
+    assert found.unfinished_runs == 7
     assert found.depth == {"default:a:1": 4, "default:b:0": 1}
     assert (found.workers, found.schedulers, found.owned) == (1, 0, 0)
     assert found.claim_lag_ms == 0
@@ -50,12 +50,12 @@ async def test_a_queue_that_no_worker_serves_is_seen(world: World) -> None:
     assert (await read(GaugeReader(world.store), 3)).depth == {"default:default:1": 2}
 
 
-async def test_late_jobs_and_payouts_show_how_late(world: World) -> None:
+async def test_late_jobs_and_catch_ups_show_how_late(world: World) -> None:
     now = await world.store.time()
     await world.put("late", due_in=-30_000)
     job = await world.put("caught up", kind="e", due_in=3_600_000)
-    owed = CatchupRange(job.id, now - 60_000, now, 1, "", now, 0)
-    await world.client.zadd(world.keys.catchup, {owed.member: now - 20_000})
+    expected = CatchupRange(job.id, now - 60_000, now, 1, "", now, 0)
+    await world.client.zadd(world.keys.catchup, {expected.member: now - 20_000})
     found = await read(GaugeReader(world.store))
     assert 30_000 <= found.claim_lag_ms < 60_000
     assert 20_000 <= found.catchup_lag_ms < 50_000
@@ -82,33 +82,33 @@ async def test_an_empty_server_is_closed_and_has_nothing(redis_url: str, redis_p
     world = World.at(redis_url, prefix=redis_prefix)
     found = await read(GaugeReader(world.store), 16)
     await world.close()
-    assert (found.open, found.generation, found.due, found.open_runs, found.depth) == (False, 0, 0, 0, {})
+    assert (found.open, found.generation, found.due, found.unfinished_runs, found.depth) == (False, 0, 0, 0, {})
     assert found.last == {"definitions": "0-0", "journal": "0-0"}
 
 
-async def test_the_ladder_and_what_is_left_of_a_rebuild_show(world: World) -> None:
-    await world.store.set_ladder(2)
-    await world.client.hset(world.keys.repair, mapping={"phase": "jobs", "jobs_total": 100, "jobs_done": 30})
+async def test_the_load_level_and_what_is_left_of_a_restore_show(world: World) -> None:
+    await world.store.set_load_level(2)
+    await world.client.hset(world.keys.restore, mapping={"phase": "jobs", "jobs_total": 100, "jobs_done": 30})
     found = await read(GaugeReader(world.store))
-    assert (found.ladder, found.rebuild_left) == (2, 70)
-    await world.client.hset(world.keys.repair, "phase", "done")
-    assert (await read(GaugeReader(world.store))).rebuild_left == 0
+    assert (found.load_level, found.restore_left) == (2, 70)
+    await world.client.hset(world.keys.restore, "phase", "done")
+    assert (await read(GaugeReader(world.store))).restore_left == 0
 
 
 async def test_runs_of_before_a_closing_are_held_until_the_workers_have_adopted(world: World) -> None:
     await world.running("at work")
     await world.put("waiting", due_in=0)
     await world.claim()
-    await world.open(2, hold_ms=60_000, fence=2 * FENCE)
+    await world.open(2, recovery_grace_ms=60_000, fence=2 * FENCE)
     found = await read(GaugeReader(world.store))
     assert found.held >= 1
-    assert found.holders == 1
+    assert found.unconfirmed == 1
     await world.store.adopt(WorkerId("w1"), lease_ms=60_000, queues=["default"], items=[])
     found = await read(GaugeReader(world.store))
-    assert (found.held, found.holders) == (0, 0)
+    assert (found.held, found.unconfirmed) == (0, 0)
 
 
-async def test_damaged_keys_of_workers_runs_and_lanes_do_not_hide_the_rest(world: World) -> None:
+async def test_damaged_keys_of_workers_runs_and_queue_keys_do_not_hide_the_rest(world: World) -> None:
     await world.queued("a")
     await world.fetch(0)
     await world.client.hset(world.keys.runs, "j_x:1", "nonsense")
@@ -116,7 +116,7 @@ async def test_damaged_keys_of_workers_runs_and_lanes_do_not_hide_the_rest(world
     await world.client.set(world.keys.due(3), "no set")
     await world.client.set(world.keys.ready("default"), "no set")
     found = await read(GaugeReader(world.store), 16)
-    assert found.open_runs == 2
+    assert found.unfinished_runs == 2
     assert found.workers == 1
     assert found.due == 0
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsched.core.ids import JobId, RunId, WorkerId, run_id_of
-from rsched.core.misfire import Settled
-from rsched.core.packed import KEYED_FOR_MS, JobHead, RunRecord, unpack_head, unpack_run
+from rsched.core.jobs.packed import KEYED_FOR_MS, JobHead, RunRecord, unpack_head, unpack_run
+from rsched.core.schedule.misfire import MisfireOutcome
 from rsched.core.states import MOVES, JobState, RunState
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
 from rsched.store.reconcile import SeenRun
-from rsched.store.recovery import Repair
+from rsched.store.recovery import RestoreProgress
 from rsched.store.scripts import SECTIONS, compose, load, lua_folder, verbs
 from rsched.store.store import Store, connect
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
@@ -57,7 +57,7 @@ def test_every_tag_that_a_script_returns_is_in_its_header(verb: str) -> None:
     assert returned <= set(load(verb).header.tags)
     assert "ok" in returned
     if "guard" in INCLUDE.findall(SOURCES[verb]):
-        assert {"closed", "reopened"} <= set(load(verb).header.tags)
+        assert {"closed", "stale_generation"} <= set(load(verb).header.tags)
 
 
 @pytest.mark.parametrize("verb", verbs())
@@ -79,7 +79,7 @@ def test_the_keys_of_a_header_are_those_its_source_builds(verb: str) -> None:
     source = load(verb).source
     built = set(re.findall(r"\bkey\('(\w+)'", source)) | set(re.findall(r"journal\('(\w+)'", source))
     built |= {"staged", "retries"} if "key(sets[s])" in source else set()
-    known = {k for k in built if k != "poison" or "poison" in source} - {"shard"}
+    known = {k for k in built if k != "quarantine" or "quarantine" in source} - {"shard"}
     assert known - set(load(verb).header.keys) == set()
 
 
@@ -141,28 +141,28 @@ async def test_every_script_has_a_method_that_calls_it_with_its_own_arguments(re
     s = Store(connect(redis_url), Keys("x", "s0"), SystemClock())
     paid = CatchupRange(J, 1, 2, 1, "", 3, 5)
     all_calls = [
-        s.put([PutItem(J, 0, 1, b"v")], atomic=True), s.pause(J), s.resume(J, expect=1, due=2, missed=Settled(ahead=(3,))),
-        s.remove(J), s.park(J, sv=1), s.trigger(J, suffix="aaaa", repeat_key=""), s.cancel(R),
+        s.put([PutItem(J, 0, 1, b"v")], atomic=True), s.pause(J), s.resume(J, expect=1, due=2, missed=MisfireOutcome(ahead=(3,))),
+        s.remove(J), s.invalidate(J, schedule_version=1), s.trigger(J, suffix="aaaa", repeat_key=""), s.cancel(R),
         s.own("s", lease_ms=1, take=[1], give=[2]),
         s.claim("s", horizon_ms=1, limit=1, partitions=[(0, 0)]),
-        s.fill_calendar("S", after=1, occurrences=[2], ended=True),
-        s.misfire([MisfireItem(J, 1, 1, None, 1, 0, 0, 0, None)]), s.payout(paid, occurrences=[1], rest=None, pace_ms=1, most=9),
+        s.cache_occurrences("S", after=1, occurrences=[2], ended=True),
+        s.misfire([MisfireItem(J, 1, 1, None, 1, 0, 0, 0, None)]), s.catch_up(paid, occurrences=[1], rest=None, pace_ms=1, most=9),
         s.release(limit=1), s.expired(after_ms=0, limit=1), s.reap([ReapItem(R, 1, "D", 0)], after_ms=0),
         s.fetch(WK, request=1, slots=1, lease_ms=1, queues=["q"]),
-        s.finish(WK, request=1, items=[FinishItem(R, 1, RunState.DEAD, 0, 0, "e")]), s.giveback(WK, [(R, 1)]),
+        s.finish(WK, request=1, items=[FinishItem(R, 1, RunState.DEAD, 0, 0, "e")]), s.requeue(WK, [(R, 1)]),
         s.renew(WK, lease_ms=1, items=[(R, 1)]), s.adopt(WK, lease_ms=1, queues=["q"], items=[(R, 1, 1)]),
-        s.reopen(1, fence=1), s.close_shard(), s.restage(0, lease_ms=1), s.open_(hold_ms=1), s.restore_jobs([(J, 1, b"v")]),
-        s.restore_runs([(R, "r")], lease_ms=1), s.forget([(J, 1)]), s.backfill(J, sv=1, ranges=[(1, 2)]),
-        s.put_exclusions("t", "n", expect=0, entries=["2026-12-25"]), s.restore_ranges([paid]),
+        s.begin_recovery(1, fence=1), s.close_shard(), s.restage(0, lease_ms=1), s.finish_recovery(recovery_grace_ms=1), s.restore_jobs([(J, 1, b"v")]),
+        s.restore_runs([(R, "r")], lease_ms=1), s.forget([(J, 1)]), s.backfill(J, schedule_version=1, ranges=[(1, 2)]),
+        s.put_calendar("t", "n", expect=0, entries=["2026-12-25"]), s.restore_ranges([paid]),
         s.restore_triggers([(J, "k", 1)], generation=7),
-        s.mend_runs(0, count=1, lease_ms=1, write=True), s.mend_queued([(SeenRun(R, b"r", "queue", ""), False)], write=True),
-        s.mend_lost([(R, b"", "r", b"")], lease_ms=1), s.mend_ended([(R, b"r")]),
-        s.mend_entries("staged", 0, count=1, write=True), s.mend_kept("payloads", 0, count=1, silent_ms=1, write=True),
-        s.mend_due(0, 0, count=1, write=True), s.mend_pauses(0, count=1, write=True), s.mend_undue([(J, b"h", 1)]),
-        s.mend_unreadable([(0, b"j", b"v")]), s.mend_emit([(J, 1)]), s.mend_lane("q:t:1", "-", count=1, write=True),
-        s.mend_ready("q", 0, count=1, write=True), s.mend_open(J, 0, count=1, write=True), s.inspect_calendar("S"),
-        s.restore_dues([(J, 1, 1, None)]), s.set_repair(Repair("jobs", 1, 0, 1, 0, 1)),
-        s.set_ladder(1), s.mend_calendar("S", digest="d"), s.due_groups(0, skip=0, until_ms=1, limit=1),
+        s.repair_run_records(0, count=1, lease_ms=1, write=True), s.repair_queued_runs([(SeenRun(R, b"r", "queue", ""), False)], write=True),
+        s.repair_lost_runs([(R, b"", "r", b"")], lease_ms=1), s.repair_ended_runs([(R, b"r")]),
+        s.repair_entries("staged", 0, count=1, write=True), s.repair_leftovers("payloads", 0, count=1, silent_ms=1, write=True),
+        s.repair_dues(0, 0, count=1, write=True), s.repair_pauses(0, count=1, write=True), s.repair_missing_dues([(J, b"h", 1)]),
+        s.repair_unreadable_jobs([(0, b"j", b"v")]), s.repair_definitions([(J, 1)]), s.repair_queue("q:t:1", "-", count=1, write=True),
+        s.repair_ready_teams("q", 0, count=1, write=True), s.repair_active_runs(J, 0, count=1, write=True), s.inspect_occurrences("S"),
+        s.restore_dues([(J, 1, 1, None)]), s.set_restore_progress(RestoreProgress("jobs", 1, 0, 1, 0, 1)),
+        s.set_load_level(1), s.repair_occurrences("S", digest="d"), s.due_groups(0, skip=0, until_ms=1, limit=1),
     ]  # fmt: skip
     called = set()
     for call in all_calls:
@@ -189,15 +189,15 @@ def _tiny(lib: str, body: str) -> str:
 
 big = st.integers(0, 2**53 - 1)
 slug = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,9}", fullmatch=True)
-lanes = st.builds("{}:{}:{}".format, slug, slug, st.integers(0, 2))
+queue_keys = st.builds("{}:{}:{}".format, slug, slug, st.integers(0, 2))
 heads = st.builds(
     JobHead, st.sampled_from(JobState), big, big, big, st.sampled_from("oec"), st.from_regex(r"[a-z0-9,-]{0,20}", fullmatch=True),
-    st.sampled_from("oasOAS"), big, lanes, big, st.sampled_from([0, 300_000]), big, st.sampled_from(["", "s", "k"]), big,
+    st.sampled_from("oasOAS"), big, queue_keys, big, st.sampled_from([0, 300_000]), big, st.sampled_from(["", "s", "k"]), big,
     st.sampled_from(["", "o", "a"]), st.text(max_size=20),
 ).map(lambda h: h if h.window_ms else h._replace(end_ms=0))  # fmt: skip
 small = st.integers(0, 10**9)
 runs = st.builds(
-    RunRecord, st.sampled_from(RunState), big, lanes, small, small, big, slug, big, big, big,
+    RunRecord, st.sampled_from(RunState), big, queue_keys, small, small, big, slug, big, big, big,
     st.from_regex(r"[LMX]{0,3}", fullmatch=True),
 )  # fmt: skip
 
@@ -248,5 +248,5 @@ def test_what_lua_takes_for_a_run_record_python_does_too(client: Any, value: byt
 
 
 def test_scripts_repeat_a_keyed_trigger_for_as_long_as_python_says() -> None:
-    for verb in ("trigger", "mend_kept"):
+    for verb in ("trigger", "repair_leftovers"):
         assert f"now - {KEYED_FOR_MS}" in SOURCES[verb]

@@ -1,4 +1,4 @@
-"""While a worker that nobody knows may be at what was due before an opening, nobody else gets it, however late it is paid; nor
+"""While a worker that nobody knows may be at what was due before a recovery, nobody else gets it, however late it is paid; nor
 a run that may not be open beside it.
 """
 
@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from rsched.core.ids import RunId, WorkerId, run_id_of
-from rsched.core.misfire import Settled
-from rsched.core.packed import RunEvent
+from rsched.core.jobs.packed import RunEvent
+from rsched.core.schedule.misfire import MisfireOutcome
 from rsched.core.states import RunState
 from rsched.store.ticks import MisfireItem
 from rsched.store.work import FetchedRun
@@ -28,32 +28,32 @@ async def kept(world: World) -> dict[bytes, bytes]:
     return {k: v for k, v in found.items() if v is not None}
 
 
-async def lost_tail(world: World, then: dict[bytes, bytes], *, hold_ms: int = LEASE) -> int:
+async def lost_tail(world: World, then: dict[bytes, bytes], *, recovery_grace_ms: int = LEASE) -> int:
     """Redis as it was then, opened anew as after a loss; gives the instant of the closing."""
     async for key in world.client.scan_iter(match=f"{world.keys.prefix}:*"):
         await world.client.delete(key)
     for name, value in then.items():
         await world.client.restore(name, 0, value)
-    await opened(world, 2, hold_ms=hold_ms)
+    await opened(world, 2, recovery_grace_ms=recovery_grace_ms)
     marker = await world.store.marker()
     assert marker is not None
     return marker.closed_at
 
 
-async def opened(world: World, generation: int, *, hold_ms: int = LEASE) -> None:
+async def opened(world: World, generation: int, *, recovery_grace_ms: int = LEASE) -> None:
     """Above the fences of what was lost, as Postgres sees to."""
     world.store.generation = "0"
-    await world.open(generation, hold_ms=hold_ms, fence=2**40 * generation, lost=True)
+    await world.open(generation, recovery_grace_ms=recovery_grace_ms, fence=2**40 * generation, lost=True)
 
 
 async def holds(world: World) -> bool:
     marker = await world.store.marker()
     assert marker is not None
-    return await world.store.time() < marker.hold_until
+    return await world.store.time() < marker.recovery_grace_until
 
 
-async def hold_ends(world: World) -> None:
-    await world.client.hset(world.keys.marker, "hold_until", "1")
+async def grace_ends(world: World) -> None:
+    await world.client.hset(world.keys.marker, "recovery_grace_until", "1")
 
 
 async def fetched(world: World, worker: WorkerId) -> dict[RunId, FetchedRun]:
@@ -70,9 +70,9 @@ async def presented(world: World, run: FetchedRun) -> str:
 async def pays_out(world: World, job: Job, at: int) -> None:
     found = await world.store.ranges()
     if not found:
-        assert (await world.store.backfill(job.id, sv=1, ranges=[(at, at)])).tag == "ok"
+        assert (await world.store.backfill(job.id, schedule_version=1, ranges=[(at, at)])).tag == "ok"
         found = await world.store.ranges()
-    assert await world.store.payout(found[0], occurrences=[at], rest=None, pace_ms=1000, most=9, left=1) == "ok"
+    assert await world.store.catch_up(found[0], occurrences=[at], rest=None, pace_ms=1000, most=9, left=1) == "ok"
 
 
 async def misfires(world: World, job: Job, at: int) -> None:
@@ -81,7 +81,7 @@ async def misfires(world: World, job: Job, at: int) -> None:
 
 async def resumes(world: World, job: Job, at: int) -> None:
     assert (await world.store.pause(job.id)).tag == "ok"
-    reply = await world.store.resume(job.id, expect=2, due=job.due + HOUR, missed=Settled(run_at=at))
+    reply = await world.store.resume(job.id, expect=2, due=job.due + HOUR, missed=MisfireOutcome(run_at=at))
     assert reply.tag == "ok"
 
 
@@ -102,7 +102,7 @@ async def test_a_late_run_is_not_given_out_twice_while_its_worker_may_be_unknown
     await pays(world, job, job.due)
     assert await fetched(world, OTHER) == {}
     assert await presented(world, mine[job.run]) == "ok"
-    await hold_ends(world)
+    await grace_ends(world)
     assert await fetched(world, OTHER) == {}
 
 
@@ -112,12 +112,12 @@ async def test_a_late_run_that_nobody_is_at_goes_when_the_hold_ends(world: World
     await lost_tail(world, await kept(world))
     await pays(world, job, job.due)
     assert await fetched(world, OTHER) == {}
-    await hold_ends(world)
+    await grace_ends(world)
     assert set(await fetched(world, OTHER)) == {job.run}
 
 
 @late
-async def test_a_late_run_is_held_by_a_second_opening_too(world: World, pays: Pays) -> None:
+async def test_a_late_run_is_held_by_a_second_recovery_too(world: World, pays: Pays) -> None:
     job = await world.put("a", kind="e", every=HOUR, due_in=-1000)
     closed_at = await lost_tail(world, await kept(world))
     await pays(world, job, job.due)
@@ -127,7 +127,7 @@ async def test_a_late_run_is_held_by_a_second_opening_too(world: World, pays: Pa
     await world.client.delete(world.keys.staged)
     await opened(world, 3)
     assert await fetched(world, OTHER) == {}
-    await hold_ends(world)
+    await grace_ends(world)
     assert set(await fetched(world, OTHER)) == {job.run}
 
 
@@ -167,7 +167,7 @@ async def test_no_run_goes_beside_one_that_an_unknown_worker_may_have(world: Wor
 
 async def test_what_was_put_off_goes_in_its_order_when_the_hold_ends(world: World) -> None:
     job = await world.put("a", kind="e", every=300, overlap="w")
-    await lost_tail(world, await kept(world), hold_ms=2000)
+    await lost_tail(world, await kept(world), recovery_grace_ms=2000)
     marker = await world.store.marker()
     assert marker is not None
     while await world.store.time() <= job.due + 900:
@@ -176,13 +176,13 @@ async def test_what_was_put_off_goes_in_its_order_when_the_hold_ends(world: Worl
         await world.claim(job, horizon_ms=0, limit=1)
         reply = await world.store.release(limit=100)
         # The first was due before the closing and is held where it is.
-        assert (reply.total, reply.next_at) == (0, marker.hold_until if n else None)
+        assert (reply.total, reply.next_at) == (0, marker.recovery_grace_until if n else None)
     assert await holds(world)
     await world.store.pause(job.id)
     order: list[RunId] = []
     while len(order) < 4:
         for run in (await fetched(world, OTHER)).values():
-            assert await world.store.time() >= marker.hold_until
+            assert await world.store.time() >= marker.recovery_grace_until
             order.append(run.run)
             assert await world.finish(run) == "ok"
     assert order == [run_id_of(job.id, job.due + n * 300) for n in range(4)]
@@ -205,13 +205,13 @@ async def test_a_retry_is_put_off_where_a_policy_decides_and_what_may_go_beside_
     assert waits.run not in got
     marker = await world.store.marker()
     assert marker is not None
-    assert retry == (f"{policed[1].run}|{policed[1].head.lane}".encode(), marker.hold_until)
+    assert retry == (f"{policed[1].run}|{policed[1].head.queue_key}".encode(), marker.recovery_grace_until)
 
 
 async def test_while_only_known_workers_are_waited_for_policies_decide_as_ever(world: World) -> None:
     """All that was there is there, so that the records tell which runs are open."""
     job, run = await world.running("a", kind="e", every=300, overlap="s")
-    await world.open(2, hold_ms=LEASE)
+    await world.open(2, recovery_grace_ms=LEASE)
     free = await world.put("b", due_in=310, overlap="s")
     while await world.store.time() <= free.due:
         pass

@@ -1,4 +1,4 @@
-"""Scripts count in doubles: generations and fences are told apart up to the last ones that openings give out."""
+"""Scripts count in doubles: generations and fences are told apart up to the last ones that recoveries give out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever order of claims, pauses, resumes, edits and removes: each occurrence owed is one run or one recorded skip."""
+"""Whatever order of claims, pauses, resumes, edits and removes: each occurrence expected is one run or one recorded skip."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rsched.core.ids import JobId, derive_job_id
-from rsched.core.misfire import Settled, SkippedRange
-from rsched.core.packed import JobRecord, RunEvent, ScheduleKind, SkipEvent
-from rsched.core.schedule import Interval
+from rsched.core.jobs.packed import JobRecord, RunEvent, ScheduleKind, SkipEvent
+from rsched.core.schedule.misfire import MisfireOutcome, SkippedRange
+from rsched.core.schedule.schedule import Interval
 from rsched.core.states import JobState
 from rsched.store.jobs import PutItem
 from tests.store.world import World, record
@@ -27,8 +27,8 @@ acts = st.lists(
 )  # fmt: skip
 
 
-class Owed:
-    """A job as a caller knows it, and the occurrences that its past schedules owed."""
+class Expected:
+    """A job as a caller knows it, and the occurrences that its past schedules expected."""
 
     def __init__(self, job: JobId, rec: JobRecord, grid: Interval) -> None:
         self.job, self.rec, self.grid = job, rec, grid
@@ -61,22 +61,24 @@ async def fill(w: World, kind: str, grid: Interval) -> None:
     """What is overdue of a calendar that does not reach cannot all be counted by a script: see lua/lib/overdue.lua."""
     if kind == "c":
         after = grid.anchor_ms - 1
-        await w.store.fill_calendar(shape("c", grid), after=after, occurrences=grid.upcoming(after, 100), ended=False)
+        await w.store.cache_occurrences(
+            shape("c", grid), after=after, occurrences=grid.upcoming(after, 100), ended=False
+        )
 
 
-async def claim(w: World, all_owed: list[Owed], *, limit: int, horizon_ms: int) -> bool:
+async def claim(w: World, all_expected: list[Expected], *, limit: int, horizon_ms: int) -> bool:
     reply = await w.claim(limit=limit, horizon_ms=horizon_ms)
     for need in reply.needs:
         anchor, every = map(int, need.schedule[1:].split("x"))
         grid = Interval(anchor_ms=anchor, every_ms=every)
-        await w.store.fill_calendar(
+        await w.store.cache_occurrences(
             need.schedule, after=need.after, occurrences=grid.upcoming(need.after, 20), ended=False
         )
     assert not reply.late
     return bool(reply.needs or reply.more or reply.total)
 
 
-async def act(w: World, o: Owed, verb: str, amount: int) -> None:
+async def act(w: World, o: Expected, verb: str, amount: int) -> None:
     current = await w.store.get_job(o.job)
     if not isinstance(current, JobRecord):
         return
@@ -91,14 +93,20 @@ async def act(w: World, o: Owed, verb: str, amount: int) -> None:
         now = await w.store.time()
         missed = sorted(x for x in o.occurrences(now) if head.paused_from and x >= head.paused_from)
         due = o.grid.next_after(now) if head.kind != "o" else (o.grid.anchor_ms if o.grid.anchor_ms > now else None)
-        skipped = Settled(SkippedRange(len(missed), missed[0], missed[-1])) if missed else Settled()
+        skipped = MisfireOutcome(SkippedRange(len(missed), missed[0], missed[-1])) if missed else MisfireOutcome()
         assert (await w.store.resume(o.job, expect=head.version, due=due, missed=skipped)).tag == "ok"
     elif verb == "edit" and head.state is JobState.ACTIVE:
         now = await w.store.time()
         grid = Interval(anchor_ms=now + amount + 50, every_ms=EVERY[amount % 3])
         kind: ScheduleKind = "oec"[amount % 3]  # type: ignore[assignment]
         rec = record(
-            "edited", now=now, kind=kind, arg=shape(kind, grid), version=head.version + 1, sv=head.sv + 1, sv_at=now
+            "edited",
+            now=now,
+            kind=kind,
+            arg=shape(kind, grid),
+            version=head.version + 1,
+            schedule_version=head.schedule_version + 1,
+            schedule_changed_at=now,
         )
         reply = await w.store.put([PutItem(o.job, head.version, grid.anchor_ms, rec.pack())], atomic=True)
         assert reply.ok
@@ -111,33 +119,33 @@ async def scenario(url: str, made: list[tuple[str, int, int]], todo: list[tuple[
     w = World.at(url, prefix="h" + secrets.token_hex(4))
     try:
         await w.open()
-        now, owed = await w.store.time(), []
+        now, expected = await w.store.time(), []
         for i, (kind, offset, every) in enumerate(made):
             grid = Interval(anchor_ms=now + offset, every_ms=every)
-            rec = record(f"j{i}", now=now, kind=kind, arg=shape(kind, grid), sv_at=now + offset - 1)  # type: ignore[arg-type]
-            o = Owed(derive_job_id("default", f"j{i}", 1), rec, grid)
+            rec = record(f"j{i}", now=now, kind=kind, arg=shape(kind, grid), schedule_changed_at=now + offset - 1)  # type: ignore[arg-type]
+            o = Expected(derive_job_id("default", f"j{i}", 1), rec, grid)
             assert (await w.store.put([PutItem(o.job, 0, grid.anchor_ms, rec.pack())], atomic=True)).ok
             await fill(w, kind, grid)
-            owed.append(o)
+            expected.append(o)
         for verb, which, amount in todo:
             if verb == "claim":
-                await claim(w, owed, limit=1 + amount % 7, horizon_ms=amount)
+                await claim(w, expected, limit=1 + amount % 7, horizon_ms=amount)
             else:
-                await act(w, owed[which % len(owed)], verb, amount)
-        for o in owed:
+                await act(w, expected[which % len(expected)], verb, amount)
+        for o in expected:
             await act(w, o, "resume", 0)
-        while await claim(w, owed, limit=1000, horizon_ms=1):
+        while await claim(w, expected, limit=1000, horizon_ms=1):
             pass
-        await verify(w, owed)
+        await verify(w, expected)
     finally:
         async for key in w.client.scan_iter(match=f"{w.keys.prefix}:*", count=1000):
             await w.client.delete(key)
         await w.close()
 
 
-async def verify(w: World, owed: list[Owed]) -> None:
+async def verify(w: World, expected: list[Expected]) -> None:
     events, end = await w.events(), await w.store.time()
-    for o in owed:
+    for o in expected:
         score = await w.client.zscore(w.keys.due(int_partition(o.job)), o.job)
         reached = int(score) - 1 if score is not None else end
         expected = o.past | (set() if o.gone else o.occurrences(min(reached, end)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rsched.core.ids import RunId, run_id_of
-from rsched.core.packed import RunEvent
+from rsched.core.jobs.packed import RunEvent
 from rsched.core.states import JobState, RunState
 from rsched.store.ticks import ReapItem
 from rsched.store.work import FetchedRun
@@ -41,11 +41,11 @@ async def fetched(world: World) -> dict[RunId, FetchedRun]:
 async def ended(world: World) -> dict[str, tuple[RunState, str]]:
     """The last event of each run, where it is final."""
     events = [e for e in await world.events() if isinstance(e, RunEvent)]
-    last = {e.run: e for e in sorted(events, key=lambda e: (e.record.fence, e.record.rev))}
+    last = {e.run: e for e in sorted(events, key=lambda e: (e.record.fence, e.record.revision))}
     return {run: (e.record.state, e.detail) for run, e in last.items() if e.record.state.final}
 
 
-async def reopened(world: World, generation: int, *held: FetchedRun) -> None:
+async def stale_generation(world: World, generation: int, *held: FetchedRun) -> None:
     """The shard opened anew, its worker heard of."""
     await world.open(generation, fence=0)
     items = [(r.run, r.attempt, r.fence) for r in held]
@@ -86,7 +86,7 @@ async def test_queue_all_runs_every_one_of_them_in_order(world: World) -> None:
         assert list(runs) == [nth(job, n)]
         await end(world, runs[nth(job, n)])
     assert set(await ended(world)) == {nth(job, n) for n in range(5)}
-    assert await world.client.exists(world.keys.open(job.id)) == 0
+    assert await world.client.exists(world.keys.active(job.id)) == 0
 
 
 async def test_cancel_running_asks_the_worker_and_starts_when_it_has_stopped(world: World) -> None:
@@ -142,7 +142,7 @@ async def test_a_dead_workers_run_ends_with_its_lease_and_lets_the_next_go(world
 
 async def test_what_counts_is_a_live_run_and_not_a_mark_it_left(world: World) -> None:
     job = await looped(world, "s")
-    await world.client.zadd(world.keys.open(job.id), {nth(job, -1): 0})
+    await world.client.zadd(world.keys.active(job.id), {nth(job, -1): 0})
     await occurs(world, job)
     assert list(await fetched(world)) == [nth(job, 0)]
 
@@ -166,7 +166,7 @@ async def test_deleting_the_job_withdraws_those_that_wait(world: World) -> None:
         assert await fetched(world) == {}
         await world.store.release(limit=100)
     assert [s for s, _ in (await ended(world)).values()].count(RunState.CANCELLED) == 2
-    assert await world.client.exists(world.keys.open(job.id), world.keys.runs) == 0
+    assert await world.client.exists(world.keys.active(job.id), world.keys.runs) == 0
 
 
 async def test_a_trigger_follows_the_jobs_policy_unless_it_says_another(world: World) -> None:
@@ -200,13 +200,13 @@ async def test_a_job_whose_last_run_is_skipped_completes(world: World) -> None:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-async def test_after_an_opening_the_same_runs_are_open(world: World, lost: bool) -> None:
+async def test_after_an_recovery_the_same_runs_are_open(world: World, lost: bool) -> None:
     job = await looped(world, "w")
     await occurs(world, job, 3)
     (run,) = (await fetched(world)).values()
     if lost:
-        await world.client.delete(world.keys.open(job.id))
-    await reopened(world, 2, run)
+        await world.client.delete(world.keys.active(job.id))
+    await stale_generation(world, 2, run)
     await world.store.release(limit=100)
     assert await fetched(world) == {}
     await end(world, run)
@@ -222,7 +222,7 @@ async def test_whatever_happens_one_run_is_active_and_each_occurrence_ends(
     job = await looped(world, overlap, late=50_000)
     held: dict[RunId, FetchedRun] = {}
     for step in range(120):
-        act = rng.choice(["claim", "claim", "release", "fetch", "fetch", "end", "retry", "cancel", "reopen"])
+        act = rng.choice(["claim", "claim", "release", "fetch", "fetch", "end", "retry", "cancel", "begin_recovery"])
         if act == "claim":
             await world.claim(job, horizon_ms=0, limit=rng.randint(1, 2))
         elif act == "release":
@@ -238,8 +238,8 @@ async def test_whatever_happens_one_run_is_active_and_each_occurrence_ends(
             waiting = [r.decode() for r in await world.client.hkeys(world.keys.runs)]
             if waiting:
                 await world.store.cancel(RunId(rng.choice(sorted(waiting))))
-        elif act == "reopen" and rng.random() < 0.3:
-            await reopened(world, step + 2, *held.values())
+        elif act == "begin_recovery" and rng.random() < 0.3:
+            await stale_generation(world, step + 2, *held.values())
     await world.store.pause(job.id)
     for _ in range(400):
         for run in held.values():
@@ -252,7 +252,7 @@ async def test_whatever_happens_one_run_is_active_and_each_occurrence_ends(
     # What was claimed has ended, each in one of the states that its policy allows.
     states = {s for s, _ in (await ended(world)).values()}
     assert await world.client.hlen(world.keys.runs) == 0
-    assert await world.client.exists(world.keys.open(job.id)) == 0
+    assert await world.client.exists(world.keys.active(job.id)) == 0
     assert RunState.SKIPPED not in states or overlap != "w"
     claimed = {e.run for e in await world.events() if isinstance(e, RunEvent)}
     assert claimed == set(await ended(world))
@@ -283,7 +283,7 @@ async def test_two_later_runs_in_one_release_ask_a_running_one_to_stop_once(worl
 
 
 @pytest.mark.parametrize(("overlap", "run"), [("w", [0, 1, 2]), ("q", [0, 1]), ("k", [2]), ("s", [0])])
-async def test_runs_in_their_queue_when_the_shard_is_opened_anew_go_on_in_their_order(
+async def test_runs_in_their_queue_when_the_shard_is_recovered_go_on_in_their_order(
     world: World, overlap: str, run: list[int]
 ) -> None:
     job = await looped(world, overlap)
@@ -297,7 +297,7 @@ async def test_runs_in_their_queue_when_the_shard_is_opened_anew_go_on_in_their_
             assert await world.finish(found) == "ok"
     assert order == [nth(job, n) for n in run]
     assert set(await ended(world)) == {nth(job, n) for n in range(3)}
-    assert await world.client.exists(world.keys.runs, world.keys.open(job.id)) == 0
+    assert await world.client.exists(world.keys.runs, world.keys.active(job.id)) == 0
 
 
 @pytest.mark.parametrize("overlap", ["w", "q"])

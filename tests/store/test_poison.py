@@ -1,4 +1,4 @@
-"""A bad item is set aside alone, or nothing is changed at all; there is no half of anything."""
+"""A bad item is quarantined alone, or nothing is changed at all; there is no half of anything."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from redis.exceptions import ResponseError
 
 from rsched.core.errors import Unavailable
 from rsched.core.ids import RunId, run_id_of
-from rsched.core.misfire import Settled, SkippedRange
-from rsched.core.packed import PoisonEvent
+from rsched.core.jobs.packed import QuarantineEvent
+from rsched.core.schedule.misfire import MisfireOutcome, SkippedRange
 from rsched.core.states import RunState
 from rsched.store.jobs import PutItem
-from rsched.store.recovery import Repair
+from rsched.store.recovery import RestoreProgress
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
 from rsched.store.work import FetchedRun, FinishItem
 from tests.store.world import Job, W, World
@@ -33,8 +33,8 @@ async def test_claim_sets_a_bad_definition_aside_and_claims_the_others(world: Wo
     assert (await world.claim()).total == 3
     after = await world.snapshot()
     assert sorted(after["runs"]) == sorted(g.run.encode() for g in good)
-    assert list(after["poison"]) == [bad.id.encode()]
-    assert [e.key for e in await world.events() if isinstance(e, PoisonEvent)] == [bad.id]
+    assert list(after["quarantine"]) == [bad.id.encode()]
+    assert [e.key for e in await world.events() if isinstance(e, QuarantineEvent)] == [bad.id]
     assert (await world.claim()).total == 0
 
 
@@ -64,7 +64,7 @@ async def test_fetch_sets_a_bad_run_record_aside_and_gives_the_others(world: Wor
     await world.client.hset(world.keys.runs, bad.run, raw)
     assert [r.run for r in (await world.fetch()).runs] == [good.run]
     assert not await world.client.hexists(world.keys.runs, bad.run)
-    assert await world.client.hget(world.keys.poison, bad.run) == raw
+    assert await world.client.hget(world.keys.quarantine, bad.run) == raw
 
 
 @pytest.mark.parametrize("raw", [*GARBAGE, None, b"body"])
@@ -80,21 +80,21 @@ async def test_fetch_gives_the_other_runs_where_one_jobs_definition_is_bad(world
 
 async def test_fetch_needs_no_group_of_a_stream(world: World) -> None:
     jobs = [await world.queued(n) for n in "abc"]
-    stream = world.keys.queue(jobs[0].record.head.lane)
+    stream = world.keys.queue(jobs[0].record.head.queue_key)
     await world.client.xgroup_destroy(stream, "workers")
     given = [r.run for _ in range(3) for r in (await world.fetch(1)).runs]
     assert sorted(given) == sorted(j.run for j in jobs)
 
 
-@pytest.mark.parametrize("member", ["", "x", "|", "run|", "run|lane", "run|a:b", "run|a:b:c:d", "|a:b:1"])
-async def test_release_sets_a_member_without_a_lane_aside(world: World, member: str) -> None:
+@pytest.mark.parametrize("member", ["", "x", "|", "run|", "run|queue_key", "run|a:b", "run|a:b:c:d", "|a:b:1"])
+async def test_release_sets_a_member_without_a_queue_key_aside(world: World, member: str) -> None:
     job = await world.put("a")
     await world.claim(job)
     await world.client.zadd(world.keys.staged, {member: 1})
     assert (await world.store.release(limit=10)).total == 1
     after = await world.snapshot()
     assert "staged" not in after
-    assert list(after["poison"]) == [member.encode()]
+    assert list(after["quarantine"]) == [member.encode()]
     assert [r.run for r in (await world.fetch()).runs] == [job.run]
 
 
@@ -110,20 +110,20 @@ async def test_verbs_on_an_attempt_with_a_bad_record_answer_missing_and_do_the_r
     await world.client.zadd(world.keys.leases, {bad.run: 1})
     ((expired,), _) = await world.store.expired(after_ms=0, limit=10)
     assert (expired.record, expired.job is not None) == (None, True)
-    assert await world.store.giveback(W, both[:1]) == ["missing"]
+    assert await world.store.requeue(W, both[:1]) == ["missing"]
     assert await world.store.finish(W, request=50, items=items) == ["missing", "ok"]
     assert await world.store.reap([ReapItem(bad.run, bad.fence, "D", 0)], after_ms=0) == ["missing"]
     assert await world.client.zcard(world.keys.leases) == 0
 
 
 @pytest.mark.parametrize("record", [*GARBAGE, b"1|Q|1|nolane|1|0|0||1|1|0|"])
-async def test_an_opening_sets_aside_what_cannot_be_staged_and_goes_on(world: World, record: bytes) -> None:
+async def test_an_recovery_quarantines_what_cannot_be_staged_and_goes_on(world: World, record: bytes) -> None:
     good = await world.queued("a")
     await world.client.hset(world.keys.runs, "j_0000000000000:1", record)
     await world.open(2)
     assert (await world.store.release(limit=10)).total == 1
     assert [r.run for r in (await world.fetch()).runs] == [good.run]
-    assert await world.client.hkeys(world.keys.poison) == [b"j_0000000000000:1"]
+    assert await world.client.hkeys(world.keys.quarantine) == [b"j_0000000000000:1"]
 
 
 @pytest.mark.parametrize("raw", GARBAGE)
@@ -136,20 +136,20 @@ async def test_verbs_on_a_job_that_cannot_be_read_change_nothing(world: World, r
     assert (await s.resume(job.id, expect=1, due=1)).tag == "missing"
     assert (await s.trigger(job.id, suffix="aaaa", repeat_key="k")).tag == "missing"
     assert await s.misfire([MisfireItem(job.id, 1, job.due, None, None, 0, 0, 0, None)]) == ["stale"]
-    assert (await s.park(job.id, sv=1)).tag == "stale"
+    assert (await s.invalidate(job.id, schedule_version=1)).tag == "stale"
     with pytest.raises(ResponseError):
         await s.put([PutItem(job.id, 0, 1, job.record.pack()), PutItem(job.id, 0, 1, raw)], atomic=False)
     assert await world.snapshot() == before
 
 
 KEYS = ["due", "heads", "jobs", "runs", "staged", "retries", "leases", "owners", "schedulers", "workers", "requests",
-        "finishes", "triggers", "poison", "fence", "journal", "definitions", "catchup", "ready", "virtual",
+        "finishes", "triggers", "quarantine", "fence", "journal", "definitions", "catchup", "ready", "virtual",
         "queue", "body", "open", "payloads", "exclusions", "pauses", "paces", "repair"]  # fmt: skip
-VERBS = ["put", "claim", "misfire", "release", "fetch", "finish", "giveback", "renew", "reap", "cancel", "cancel_queued",
-         "trigger", "pause", "remove", "park", "own", "resume", "payout", "calendar", "forget", "expired", "adopt",
-         "reopen", "restage", "restore_jobs", "restore_runs", "restore_extras", "open", "backfill", "exclusions",
+VERBS = ["put", "claim", "misfire", "release", "fetch", "finish", "requeue", "renew", "reap", "cancel", "cancel_queued",
+         "trigger", "pause", "remove", "invalidate", "own", "resume", "catch_up", "calendar", "forget", "expired", "adopt",
+         "begin_recovery", "restage", "restore_jobs", "restore_runs", "restore_entries", "open", "backfill", "exclusions",
          "cancel_waiting", "close", "restore_dues", "restoring", "restore_triggers"]  # fmt: skip
-OPENING = ("restage", "restore_jobs", "restore_dues", "restore_runs", "restore_extras", "restore_triggers", "restoring",
+OPENING = ("restage", "restore_jobs", "restore_dues", "restore_runs", "restore_entries", "restore_triggers", "restoring",
            "open")  # fmt: skip
 
 
@@ -163,7 +163,7 @@ async def call(
     run: FetchedRun,
     queued: RunId,
     waiting: RunId,
-    owed: CatchupRange,
+    expected: CatchupRange,
 ) -> Any:
     s = world.store
     return await {
@@ -175,39 +175,39 @@ async def call(
         "release": lambda: s.release(limit=10),
         "fetch": lambda: world.fetch(),
         "finish": lambda: world.finish(run, RunState.RETRYING),
-        "giveback": lambda: s.giveback(W, [(run.run, run.fence)]),
+        "requeue": lambda: s.requeue(W, [(run.run, run.fence)]),
         "renew": lambda: s.renew(W, lease_ms=99_000, items=[(run.run, run.fence)]),
         "reap": lambda: s.reap([ReapItem(run.run, run.fence, "T", 0)], after_ms=-(10**6)),
         "cancel": lambda: s.cancel(run.run),
         "cancel_queued": lambda: s.cancel(queued),
         "cancel_waiting": lambda: s.cancel(waiting),
         "trigger": lambda: s.trigger(job.id, suffix="aaaa", repeat_key="k", payload=b"\xc0"),
-        "backfill": lambda: s.backfill(job.id, sv=1, ranges=[(1, 2)]),
-        "exclusions": lambda: s.put_exclusions("default", "n", expect=0, entries=["2026-12-25"]),
-        "restore_extras": lambda: s.restore_ranges([owed._replace(made_at=7)]),
+        "backfill": lambda: s.backfill(job.id, schedule_version=1, ranges=[(1, 2)]),
+        "exclusions": lambda: s.put_calendar("default", "n", expect=0, entries=["2026-12-25"]),
+        "restore_entries": lambda: s.restore_ranges([expected._replace(made_at=7)]),
         "restore_triggers": lambda: s.restore_triggers([(job.id, "k", 5)], generation=2),
         "pause": lambda: s.pause(job.id),
         "remove": lambda: s.remove(job.id),
-        "park": lambda: s.park(job.id, sv=1),
+        "invalidate": lambda: s.invalidate(job.id, schedule_version=1),
         "own": lambda: s.own("s", lease_ms=1000, take=[1]),
         "resume": lambda: s.resume(
-            paused.id, expect=2, due=paused.due + 10**6, missed=Settled(SkippedRange(1, 1, 1), 1, (1, 1))
+            paused.id, expect=2, due=paused.due + 10**6, missed=MisfireOutcome(SkippedRange(1, 1, 1), 1, (1, 1))
         ),
-        "payout": lambda: s.payout(
-            owed, occurrences=[owed.start], rest=owed._replace(start=owed.end), pace_ms=1, most=9
+        "catch_up": lambda: s.catch_up(
+            expected, occurrences=[expected.start], rest=expected._replace(start=expected.end), pace_ms=1, most=9
         ),
-        "calendar": lambda: s.fill_calendar("SID", after=1, occurrences=[2, 3], ended=True),
+        "calendar": lambda: s.cache_occurrences("SID", after=1, occurrences=[2, 3], ended=True),
         "forget": lambda: s.forget([(job.id, 1)]),
         "expired": lambda: s.expired(after_ms=-(10**6), limit=10),
         "adopt": lambda: s.adopt(W, lease_ms=1000, queues=["default"], items=[(run.run, 1, run.fence + 1)]),
-        "reopen": lambda: s.reopen(3, fence=1),
+        "begin_recovery": lambda: s.begin_recovery(3, fence=1),
         "close": s.close_shard,
         "restage": lambda: s.restage(0, lease_ms=1000),
         "restore_jobs": lambda: s.restore_jobs([(job.id, job.due, newer(job))]),
         "restore_runs": lambda: s.restore_runs([(queued, "1|R|99999999|default:default:1|1|1|5|w|1|1|1|")], lease_ms=9),
         "restore_dues": lambda: s.restore_dues([(job.id, 1, job.due, job.due + 60_000)]),
-        "restoring": lambda: s.set_repair(Repair("jobs", 2, 0, 1, 0, 1)),
-        "open": lambda: s.open_(hold_ms=1000),
+        "restoring": lambda: s.set_restore_progress(RestoreProgress("jobs", 2, 0, 1, 0, 1)),
+        "open": lambda: s.finish_recovery(recovery_grace_ms=1000),
     }[verb]()
 
 
@@ -240,9 +240,9 @@ async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_con
             ranged.id, 1, ranged.due, ranged.due + 600_000, None, 0, 0, 0, (ranged.due, ranged.due + 120_000)
         )
         await world.store.misfire([item])
-        (owed,) = await world.store.catchup(limit=10)
+        (expected,) = await world.store.catchup(limit=10)
         if verb in OPENING:
-            assert await world.store.reopen(2, fence=1)
+            assert await world.store.begin_recovery(2, fence=1)
         return {
             "job": job,
             "late": late,
@@ -250,7 +250,7 @@ async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_con
             "run": run,
             "queued": queued.run,
             "waiting": waiting,
-            "owed": owed,
+            "expected": expected,
         }
 
     for name in KEYS:

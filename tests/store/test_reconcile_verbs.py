@@ -1,4 +1,4 @@
-"""Each page of the reconciler finds what is wrong, mends it, and leaves alone what is right or has changed since."""
+"""Each page of the reconciler finds what is wrong, repairs it, and leaves alone what is right or has changed since."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsched.core.ids import JobId, RunId, derive_job_id
-from rsched.core.packed import PoisonEvent, RangeEvent, SkipEvent
+from rsched.core.jobs.packed import QuarantineEvent, RangeEvent, SkipEvent
 from rsched.core.states import RunState
 from rsched.store.reconcile import EntrySet, Found, KeptSet, SeenRun
 from tests.store.world import World, changed
@@ -17,32 +17,32 @@ LANE = "default:default:1"
 
 
 async def _runs(w: World, *, write: bool = True) -> tuple[list[Found], dict[str, SeenRun]]:
-    cursor, found, seen = await w.store.mend_runs(0, count=1000, lease_ms=60_000, write=write)
+    cursor, found, seen = await w.store.repair_run_records(0, count=1000, lease_ms=60_000, write=write)
     assert cursor == 0
     return found, {s.run: s for s in seen}
 
 
 async def _entries(w: World, kind: EntrySet, *, write: bool = True) -> list[Found]:
-    return (await w.store.mend_entries(kind, 0, count=1000, write=write))[1]
+    return (await w.store.repair_entries(kind, 0, count=1000, write=write))[1]
 
 
 async def _everything(w: World, *, write: bool) -> list[Found]:
     """All that the verbs find on their own."""
     found: list[Found] = []
     for p in range(1024):
-        found += (await w.store.mend_due(p, 0, count=100, write=write))[1]
+        found += (await w.store.repair_dues(p, 0, count=100, write=write))[1]
     for kind in ("staged", "retries", "leases", "catchup", "heads"):
         found += await _entries(w, kind, write=write)
-    for lane in [LANE]:
-        found += (await w.store.mend_lane(lane, "-", count=100, write=write))[1]
-    found += (await w.store.mend_ready("default", 0, count=100, write=write))[1]
+    for queue_key in [LANE]:
+        found += (await w.store.repair_queue(queue_key, "-", count=100, write=write))[1]
+    found += (await w.store.repair_ready_teams("default", 0, count=100, write=write))[1]
     found += (await _runs(w, write=write))[0]
     _, names = await w.store.page_of_keys("open", cursor=0, count=100_000)
     for job in names:
-        found += (await w.store.mend_open(JobId(job), 0, count=100, write=write))[1]
-    kept: tuple[KeptSet, ...] = ("workers", "requests", "finishes", "holders", "payloads", "triggers")
+        found += (await w.store.repair_active_runs(JobId(job), 0, count=100, write=write))[1]
+    kept: tuple[KeptSet, ...] = ("workers", "requests", "finishes", "unconfirmed", "payloads", "triggers")
     for name in kept:
-        found += (await w.store.mend_kept(name, 0, count=100, silent_ms=3_600_000, write=write))[1]
+        found += (await w.store.repair_leftovers(name, 0, count=100, silent_ms=3_600_000, write=write))[1]
     return found
 
 
@@ -103,21 +103,21 @@ async def test_a_run_that_nothing_will_start_is_staged_at_its_time(world: World)
     await world.client.delete(world.keys.staged)
     found, seen = await _runs(world)
     assert (found, seen[job.run].place) == ([], "queue")
-    assert await world.store.mend_queued([(seen[job.run], False)], write=False) == [("run_not_queued", job.run)]
-    assert await world.store.mend_queued([(seen[job.run], False)], write=True) == [("run_not_queued", job.run)]
+    assert await world.store.repair_queued_runs([(seen[job.run], False)], write=False) == [("run_not_queued", job.run)]
+    assert await world.store.repair_queued_runs([(seen[job.run], False)], write=True) == [("run_not_queued", job.run)]
     assert await world.client.zrange(world.keys.staged, 0, -1, withscores=True) == [
         (f"{job.run}|{LANE}".encode(), job.due)
     ]
-    assert await world.store.mend_queued([(seen[job.run], False)], write=True) == []
+    assert await world.store.repair_queued_runs([(seen[job.run], False)], write=True) == []
 
 
 async def test_a_run_that_has_moved_since_it_was_seen_is_left_alone(world: World) -> None:
     job = await world.queued()
     _, seen = await _runs(world)
     await world.fetch()
-    assert await world.store.mend_queued([(seen[job.run], False)], write=True) == []
-    assert await world.store.mend_ended([(job.run, seen[job.run].record)]) == []
-    assert await world.store.mend_lost([(job.run, b"", seen[job.run].record.decode(), b"")], lease_ms=1) == []
+    assert await world.store.repair_queued_runs([(seen[job.run], False)], write=True) == []
+    assert await world.store.repair_ended_runs([(job.run, seen[job.run].record)]) == []
+    assert await world.store.repair_lost_runs([(job.run, b"", seen[job.run].record.decode(), b"")], lease_ms=1) == []
     assert (await _runs(world))[1][job.run].place == ""
 
 
@@ -127,7 +127,7 @@ async def test_a_retry_without_its_entry_is_told_and_comes_back(world: World) ->
     await world.client.delete(world.keys.retries)
     _, seen = await _runs(world)
     assert seen[job.run].place == "queue"
-    await world.store.mend_queued([(seen[job.run], False)], write=True)
+    await world.store.repair_queued_runs([(seen[job.run], False)], write=True)
     await world.store.release(limit=10)
     (again,) = (await world.fetch()).runs
     assert (again.run, again.attempt) == (job.run, 2)
@@ -137,7 +137,7 @@ async def test_a_queue_that_nobody_would_look_at_is_fetched_again(world: World) 
     job = await world.queued()
     await world.client.delete(world.keys.ready("default"))
     assert (await world.fetch()).runs == []
-    _, found, runs = await world.store.mend_lane(LANE, "-", count=100, write=True)
+    _, found, runs = await world.store.repair_queue(LANE, "-", count=100, write=True)
     assert (found, runs) == ([("team_not_ready", LANE)], [job.run])
     assert [r.run for r in (await world.fetch()).runs] == [job.run]
 
@@ -145,7 +145,7 @@ async def test_a_queue_that_nobody_would_look_at_is_fetched_again(world: World) 
 async def test_entries_of_a_stream_without_a_run_are_dropped_and_an_empty_one_goes(world: World) -> None:
     job = await world.queued()
     await world.client.hdel(world.keys.runs, job.run)
-    _, found, runs = await world.store.mend_lane(LANE, "-", count=100, write=True)
+    _, found, runs = await world.store.repair_queue(LANE, "-", count=100, write=True)
     assert (found, runs) == ([("queued_without_run", job.run)], [])
     assert not await world.client.exists(world.keys.queue(LANE), world.keys.ready("default"))
 
@@ -155,7 +155,7 @@ async def test_a_stream_is_looked_at_page_by_page(world: World) -> None:
     seen: list[RunId] = []
     after = "-"
     while after:
-        after, found, runs = await world.store.mend_lane(LANE, after, count=2, write=True)
+        after, found, runs = await world.store.repair_queue(LANE, after, count=2, write=True)
         assert found == []
         seen += runs
     assert seen == [j.run for j in jobs]
@@ -164,17 +164,19 @@ async def test_a_stream_is_looked_at_page_by_page(world: World) -> None:
 async def test_a_team_without_work_is_not_ready(world: World) -> None:
     await world.queued()
     await world.client.zadd(world.keys.ready("default"), {"idle": 3})
-    assert (await world.store.mend_ready("default", 0, count=10, write=True))[1] == [("team_without_work", "idle")]
+    assert (await world.store.repair_ready_teams("default", 0, count=10, write=True))[1] == [
+        ("team_without_work", "idle")
+    ]
     assert await world.client.zrange(world.keys.ready("default"), 0, -1) == [b"default"]
 
 
 @pytest.mark.parametrize("kind", ["staged", "retries"])
-async def test_what_has_no_lane_is_set_aside_on_record(world: World, kind: EntrySet) -> None:
+async def test_what_has_no_queue_key_is_quarantined_on_record(world: World, kind: EntrySet) -> None:
     before = await world.snapshot()
     await world.client.zadd(getattr(world.keys, kind), {"junk": 1})
     assert await _entries(world, kind) == [("unreadable_entry", "junk")]
-    assert await world.client.hexists(world.keys.poison, "junk")
-    assert [type(e) for e in await world.events(before)] == [PoisonEvent]
+    assert await world.client.hexists(world.keys.quarantine, "junk")
+    assert [type(e) for e in await world.events(before)] == [QuarantineEvent]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ async def test_heads_are_made_true(world: World) -> None:
     await world.client.zrem(world.keys.heads, str(late.p))
     await world.client.zadd(world.keys.heads, {"1023": 1})
     for p in (early.p, late.p, 1023):
-        _, found, lost = await world.store.mend_due(p, 0, count=10, write=True)
+        _, found, lost = await world.store.repair_dues(p, 0, count=10, write=True)
         assert (found, lost) == ([("head_lies", str(p))], [])
     assert dict(await world.client.zrange(world.keys.heads, 0, -1, withscores=True)) == {
         str(early.p).encode(): early.due,
@@ -207,32 +209,32 @@ async def test_a_due_entry_of_a_job_that_is_not_active_is_dropped(world: World) 
     await world.store.pause(job.id)
     await world.client.zadd(world.keys.due(job.p), {job.id: job.due})
     await world.client.zadd(world.keys.heads, {str(job.p): job.due})
-    assert (await world.store.mend_due(job.p, 0, count=10, write=True))[1] == [("due_of_inactive_job", job.id)]
+    assert (await world.store.repair_dues(job.p, 0, count=10, write=True))[1] == [("due_of_inactive_job", job.id)]
     assert not await world.client.exists(world.keys.due(job.p), world.keys.heads)
 
 
 @pytest.mark.parametrize("raw", [b"", b"junk"])
-async def test_what_the_ledger_lacks_too_is_set_aside_on_record(world: World, raw: bytes) -> None:
+async def test_what_the_ledger_lacks_too_is_quarantined_on_record(world: World, raw: bytes) -> None:
     job = await world.put("a", kind="e")
     await world.client.hdel(world.keys.jobs(job.p), job.id)
     if raw:
         await world.client.hset(world.keys.jobs(job.p), job.id, raw)
     before = await world.snapshot()
-    ((lost,),) = ((await world.store.mend_due(job.p, 0, count=10, write=True))[2],)
+    ((lost,),) = ((await world.store.repair_dues(job.p, 0, count=10, write=True))[2],)
     assert lost == (job.id, job.due, raw)
-    assert await world.store.mend_unreadable([(job.p, job.id.encode(), b"other")]) == []
-    assert await world.store.mend_unreadable([(job.p, job.id.encode(), raw)]) == [job.id.encode()]
-    assert [type(e) for e in await world.events(before)] == [PoisonEvent]
+    assert await world.store.repair_unreadable_jobs([(job.p, job.id.encode(), b"other")]) == []
+    assert await world.store.repair_unreadable_jobs([(job.p, job.id.encode(), raw)]) == [job.id.encode()]
+    assert [type(e) for e in await world.events(before)] == [QuarantineEvent]
     assert not await world.client.exists(world.keys.due(job.p), world.keys.jobs(job.p), world.keys.heads)
 
 
 async def test_a_job_is_due_again_only_as_it_was_seen(world: World) -> None:
     job = await world.put("a", kind="e")
     head = job.record.head.pack().encode()
-    assert await world.store.mend_undue([(job.id, head, 5)]) == []
+    assert await world.store.repair_missing_dues([(job.id, head, 5)]) == []
     await world.client.delete(world.keys.due(job.p), world.keys.heads)
-    assert await world.store.mend_undue([(job.id, head + b"x", 5)]) == []
-    assert await world.store.mend_undue([(job.id, head, job.due)]) == [job.id]
+    assert await world.store.repair_missing_dues([(job.id, head + b"x", 5)]) == []
+    assert await world.store.repair_missing_dues([(job.id, head, job.due)]) == [job.id]
     assert (await world.claim(job)).total == 1
 
 
@@ -240,9 +242,11 @@ async def test_an_open_run_that_is_none_lets_the_next_one_go(world: World) -> No
     job, first = await world.running("a", kind="e", every=1000, due_in=-3000, overlap="w")
     await world.claim(job)
     await world.store.release(limit=10)
-    waiting = await world.client.zrange(world.keys.open(job.id), 1, 1)
+    waiting = await world.client.zrange(world.keys.active(job.id), 1, 1)
     await world.client.hdel(world.keys.runs, first.run)
-    assert (await world.store.mend_open(job.id, 0, count=10, write=True))[1] == [("open_without_run", first.run)]
+    assert (await world.store.repair_active_runs(job.id, 0, count=10, write=True))[1] == [
+        ("open_without_run", first.run)
+    ]
     await world.store.release(limit=10)
     assert [r.run.encode() for r in (await world.fetch()).runs] == waiting
 
@@ -262,17 +266,17 @@ async def test_a_turn_that_was_lost_is_given(world: World) -> None:
 
 async def test_a_live_run_that_its_open_set_lacks_is_added(world: World) -> None:
     job, run = await world.running("a", kind="e", overlap="s")
-    await world.client.delete(world.keys.open(job.id))
+    await world.client.delete(world.keys.active(job.id))
     assert (await _runs(world))[0] == [("run_not_open", run.run)]
-    assert await world.client.zscore(world.keys.open(job.id), run.run) == 0
+    assert await world.client.zscore(world.keys.active(job.id), run.run) == 0
 
 
 async def test_a_released_run_that_its_open_set_lacks_is_added(world: World) -> None:
     job = await world.queued("a", kind="e", overlap="s")
-    await world.client.delete(world.keys.open(job.id))
+    await world.client.delete(world.keys.active(job.id))
     _, seen = await _runs(world)
-    assert await world.store.mend_queued([(seen[job.run], True)], write=True) == [("run_not_open", job.run)]
-    assert await world.client.zscore(world.keys.open(job.id), job.run) == 0
+    assert await world.store.repair_queued_runs([(seen[job.run], True)], write=True) == [("run_not_open", job.run)]
+    assert await world.client.zscore(world.keys.active(job.id), job.run) == 0
 
 
 async def test_ranges_that_nobody_can_pay_out_are_put_on_record(world: World) -> None:
@@ -296,13 +300,13 @@ async def test_what_belonged_to_a_dead_worker_goes(world: World) -> None:
     for name in ("old", "ghost"):
         await c.hset(k.requests, name, "1 x")
         await c.hset(k.finishes, name, "1")
-        await c.sadd(k.holders, name)
-    await c.sadd(k.holders, "")  # an opening after a loss leaves it, to the next one
+        await c.sadd(k.unconfirmed, name)
+    await c.sadd(k.unconfirmed, "")  # a recovery after a loss leaves it, to the next one
     await c.zadd(k.triggers, {"j|old": now - 90_000_000, "j|new": now})
     await c.hset(k.payloads, "j_0000000000000:1", b"x")
     found = await _everything(world, write=True)
     assert sorted(kind for kind, _ in found) == [
-        "finish_of_no_worker", "holder_of_no_worker", "payload_without_run", "request_of_no_worker", "trigger_past_a_day",
+        "finish_of_no_worker", "unconfirmed_of_no_worker", "payload_without_run", "request_of_no_worker", "trigger_past_a_day",
         "worker_silent",
     ]  # fmt: skip
     assert await _everything(world, write=True) == []
@@ -310,14 +314,14 @@ async def test_what_belonged_to_a_dead_worker_goes(world: World) -> None:
 
 
 async def test_a_wrong_calendar_is_dropped_only_as_it_was_seen(world: World) -> None:
-    await world.store.fill_calendar("SID", after=0, occurrences=[10, 20], ended=True)
-    entries, digest = await world.store.inspect_calendar("SID")
+    await world.store.cache_occurrences("SID", after=0, occurrences=[10, 20], ended=True)
+    entries, digest = await world.store.inspect_occurrences("SID")
     assert entries == [("from", 0), ("10", 10), ("20", 20), ("end", 2**53 - 1)]
-    await world.store.fill_calendar("SID", after=0, occurrences=[10, 20, 30], ended=True)
-    assert not await world.store.mend_calendar("SID", digest=digest)
-    _, digest = await world.store.inspect_calendar("SID")
-    assert await world.store.mend_calendar("SID", digest=digest)
-    assert (await world.store.inspect_calendar("SID"))[0] == []
+    await world.store.cache_occurrences("SID", after=0, occurrences=[10, 20, 30], ended=True)
+    assert not await world.store.repair_occurrences("SID", digest=digest)
+    _, digest = await world.store.inspect_occurrences("SID")
+    assert await world.store.repair_occurrences("SID", digest=digest)
+    assert (await world.store.inspect_occurrences("SID"))[0] == []
 
 
 async def test_an_ended_run_frees_what_waits_for_it(world: World) -> None:
@@ -325,7 +329,7 @@ async def test_an_ended_run_frees_what_waits_for_it(world: World) -> None:
     await world.claim(job)
     await world.store.release(limit=10)
     _, seen = await _runs(world)
-    assert await world.store.mend_ended([(first.run, seen[first.run].record)]) == [first.run]
+    assert await world.store.repair_ended_runs([(first.run, seen[first.run].record)]) == [first.run]
     await world.store.release(limit=10)
     assert len((await world.fetch()).runs) == 1
     assert (await _runs(world))[0] == []
@@ -337,7 +341,7 @@ async def test_a_run_comes_back_in_any_state(world: World, state: str) -> None:
     if state == "RETRYING":
         await world.finish(run, RunState.RETRYING)
     if state == "QUEUED":
-        await world.store.giveback("w1", [(run.run, run.fence)])  # type: ignore[arg-type]
+        await world.store.requeue("w1", [(run.run, run.fence)])  # type: ignore[arg-type]
     record = (await world.client.hget(world.keys.runs, job.run) or b"").decode()
     await world.client.delete(
         world.keys.runs,
@@ -345,9 +349,9 @@ async def test_a_run_comes_back_in_any_state(world: World, state: str) -> None:
         world.keys.retries,
         world.keys.queue(LANE),
         world.keys.ready("default"),
-        world.keys.open(job.id),
+        world.keys.active(job.id),
     )
-    assert await world.store.mend_lost([(job.run, b"", record, b"")], lease_ms=60_000) == [job.run]
+    assert await world.store.repair_lost_runs([(job.run, b"", record, b"")], lease_ms=60_000) == [job.run]
     found, seen = await _runs(world)
     assert (found, seen[job.run].place) == ([], "")
     if state != "RUNNING":
@@ -357,18 +361,18 @@ async def test_a_run_comes_back_in_any_state(world: World, state: str) -> None:
         assert await world.finish(run) == "ok"
 
 
-async def test_a_run_record_that_cannot_be_read_is_told_and_set_aside(world: World) -> None:
+async def test_a_run_record_that_cannot_be_read_is_told_and_quarantined(world: World) -> None:
     await world.client.hset(world.keys.runs, mapping={"x": b"\xffjunk"})
     found, seen = await _runs(world)
     assert (found, seen["x"]) == ([], (RunId("x"), b"\xffjunk", "unreadable", ""))
-    assert await world.store.mend_ended([(RunId("x"), b"\xffjunk")], poison=True) == [RunId("x")]
-    assert await world.client.hget(world.keys.poison, "x") == b"\xffjunk"
+    assert await world.store.repair_ended_runs([(RunId("x"), b"\xffjunk")], quarantine=True) == [RunId("x")]
+    assert await world.client.hget(world.keys.quarantine, "x") == b"\xffjunk"
 
 
 async def test_a_definition_is_journalled_again_only_in_its_version(world: World) -> None:
     job = await world.put("a", payload="x" * 3000)
     before = await world.snapshot()
-    assert await world.store.mend_emit([(job.id, 2)]) == []
-    assert await world.store.mend_emit([(job.id, 1)]) == [job.id]
+    assert await world.store.repair_definitions([(job.id, 2)]) == []
+    assert await world.store.repair_definitions([(job.id, 1)]) == [job.id]
     (event,) = await world.events(before)
     assert getattr(event, "value", b"") == job.record.pack()

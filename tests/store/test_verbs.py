@@ -8,8 +8,8 @@ import pytest
 
 from rsched.core.errors import ShardClosed
 from rsched.core.ids import JobId, RunId, WorkerId, derive_job_id
-from rsched.core.misfire import Settled, SkippedRange
-from rsched.core.packed import JobEvent, JobHead, RunEvent, SkipEvent, unpack_head
+from rsched.core.jobs.packed import JobEvent, JobHead, RunEvent, SkipEvent, unpack_head
+from rsched.core.schedule.misfire import MisfireOutcome, SkippedRange
 from rsched.core.states import JobState, RunState
 from rsched.store.jobs import PutItem
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
@@ -27,14 +27,14 @@ async def test_every_verb_is_closed_on_another_server_and_on_a_closed_shard(worl
         await world.client.hset(s.keys.marker, mapping=marker)
         before = await world.snapshot()
         for call in (
-            s.pause(NO_JOB), s.remove(NO_JOB), s.resume(NO_JOB, expect=1, due=1), s.park(NO_JOB, sv=1), s.cancel(NO_RUN),
+            s.pause(NO_JOB), s.remove(NO_JOB), s.resume(NO_JOB, expect=1, due=1), s.invalidate(NO_JOB, schedule_version=1), s.cancel(NO_RUN),
             s.trigger(NO_JOB, suffix="aaaa", repeat_key=""), s.put([], atomic=True), s.own("s", lease_ms=1),
             s.claim("s", horizon_ms=1, limit=1, partitions=[(0, 0)]), s.misfire([]), s.release(limit=1),
-            s.fill_calendar("S", after=1, occurrences=[2], ended=False), s.expired(after_ms=0, limit=1), s.reap([], after_ms=0),
-            s.payout(CatchupRange(NO_JOB, 1, 1, 1, "", 1, 1), occurrences=[1], rest=None, pace_ms=1, most=9), s.forget([]),
+            s.cache_occurrences("S", after=1, occurrences=[2], ended=False), s.expired(after_ms=0, limit=1), s.reap([], after_ms=0),
+            s.catch_up(CatchupRange(NO_JOB, 1, 1, 1, "", 1, 1), occurrences=[1], rest=None, pace_ms=1, most=9), s.forget([]),
             s.fetch(W, request=1, slots=1, lease_ms=1, queues=["default"]), s.finish(W, request=1, items=[]),
-            s.giveback(W, []), s.renew(W, lease_ms=1, items=[]), s.adopt(W, lease_ms=1, queues=[], items=[]),
-            s.restage(0, lease_ms=1), s.open_(hold_ms=1), s.restore_jobs([]), s.restore_runs([], lease_ms=1),
+            s.requeue(W, []), s.renew(W, lease_ms=1, items=[]), s.adopt(W, lease_ms=1, queues=[], items=[]),
+            s.restage(0, lease_ms=1), s.finish_recovery(recovery_grace_ms=1), s.restore_jobs([]), s.restore_runs([], lease_ms=1),
         ):  # fmt: skip
             with pytest.raises(ShardClosed):
                 await call
@@ -49,11 +49,11 @@ async def test_every_verb_is_closed_on_another_server_and_on_a_closed_shard(worl
 async def test_a_caller_of_an_older_generation_is_told_once_and_its_verb_then_passes(world: World) -> None:
     told = []
 
-    async def reopened() -> None:
+    async def stale_generation() -> None:
         told.append(world.store.generation)
 
     job = await world.put("a", due_in=60_000)
-    world.store.generation, world.store.on_reopened = "0", reopened
+    world.store.generation, world.store.on_new_generation = "0", stale_generation
     await world.store.pause(job.id)
     await world.client.hset(world.keys.marker, "generation", "5")
     assert (await world.store.remove(job.id)).tag == "ok"
@@ -106,7 +106,7 @@ async def test_pause_resume_and_remove_answer_by_version_and_state(world: World)
     assert (await s.resume(NO_JOB, expect=1, due=1)).tag == "missing"
     assert (await s.resume(job.id, expect=1, due=1)).tag == "conflict"
     before = await world.snapshot()
-    reply = await s.resume(job.id, expect=2, due=job.due, missed=Settled(SkippedRange(3, 10, 30)))
+    reply = await s.resume(job.id, expect=2, due=job.due, missed=MisfireOutcome(SkippedRange(3, 10, 30)))
     assert reply[::3] == ("ok", 3)
     assert changed(before, await world.snapshot()) == {"jobs", "due", "heads", "definitions"}
     skip = (await world.events(before))[1]
@@ -133,9 +133,9 @@ async def test_a_completed_job_is_neither_paused_nor_resumed_nor_triggered(world
 
 async def test_park_takes_a_job_out_of_the_due_set_only_at_its_own_schedule_version(world: World) -> None:
     job = await world.put("a", due_in=60_000)
-    assert (await world.store.park(job.id, sv=2)).tag == "stale"
+    assert (await world.store.invalidate(job.id, schedule_version=2)).tag == "stale"
     before = await world.snapshot()
-    assert (await world.store.park(job.id, sv=1)).tag == "ok"
+    assert (await world.store.invalidate(job.id, schedule_version=1)).tag == "ok"
     after = await world.snapshot()
     assert changed(before, after) == {"jobs", "due", "heads", "definitions"}
     assert unpack_head(after[f"jobs:{job.p}:0"][job.id.encode()]).state is JobState.INVALID
@@ -170,7 +170,7 @@ async def test_claim_writes_run_stage_due_and_watermark_and_names_what_it_leaves
     assert changed(before, await world.snapshot()) == {"runs", "staged", "due", "heads", "journal"}
     assert world.kinds(await world.events(before)) == ["Run", "Watermark"]
     before = await world.snapshot()
-    await world.store.fill_calendar("SID", after=cron.due, occurrences=[cron.due + 60_000], ended=True)
+    await world.store.cache_occurrences("SID", after=cron.due, occurrences=[cron.due + 60_000], ended=True)
     assert changed(before, await world.snapshot()) == {"calendar:SID"}
     assert (await world.claim(cron)).total == 1
 
@@ -179,7 +179,7 @@ async def test_misfire_settles_only_what_is_still_due_as_seen(world: World) -> N
     job = await world.put("a", kind="e", due_in=-100_000)
     item = MisfireItem(job.id, 1, job.due, job.due + 120_000, job.due + 60_000, job.due, job.due, 1, None)
     before = await world.snapshot()
-    stale = [item._replace(sv=2), item._replace(due=job.due + 1), item._replace(job=NO_JOB)]
+    stale = [item._replace(schedule_version=2), item._replace(due=job.due + 1), item._replace(job=NO_JOB)]
     assert await world.store.misfire(stale) == ["stale"] * 3
     assert await world.snapshot() == before
     assert await world.store.misfire([item]) == ["ok"]
@@ -197,13 +197,13 @@ async def test_a_catch_up_range_is_paid_once_and_dropped_with_its_job(world: Wor
     assert (paid.start, paid.end) == (job.due, job.due + 120_000)
     rest = paid._replace(start=job.due + 60_000)
     before = await world.snapshot()
-    assert await world.store.payout(paid, occurrences=[job.due], rest=rest, pace_ms=0, most=9) == "ok"
+    assert await world.store.catch_up(paid, occurrences=[job.due], rest=rest, pace_ms=0, most=9) == "ok"
     assert changed(before, await world.snapshot()) == {"runs", "staged", "catchup", "paces", "journal"}
-    assert await world.store.payout(paid, occurrences=[job.due], rest=rest, pace_ms=0, most=9) == "stale"
+    assert await world.store.catch_up(paid, occurrences=[job.due], rest=rest, pace_ms=0, most=9) == "stale"
     (left,) = await world.store.catchup(limit=10)
     await world.store.remove(job.id)
     before = await world.snapshot()
-    assert await world.store.payout(left, occurrences=[left.start], rest=None, pace_ms=0, most=9) == "gone"
+    assert await world.store.catch_up(left, occurrences=[left.start], rest=None, pace_ms=0, most=9) == "gone"
     assert changed(before, await world.snapshot()) == {"catchup", "journal"}
 
 
@@ -212,12 +212,12 @@ async def test_release_fetch_and_finish_touch_exactly_their_keys(world: World) -
     await world.claim(job)
     before = await world.snapshot()
     assert (await world.store.release(limit=10)).total == 1
-    lane = job.record.head.lane
-    assert changed(before, await world.snapshot()) == {"staged", f"q:{lane}", "ready:default"}
+    queue_key = job.record.head.queue_key
+    assert changed(before, await world.snapshot()) == {"staged", f"q:{queue_key}", "ready:default"}
     before = await world.snapshot()
     (run,) = (await world.fetch()).runs
     touched = {
-        f"q:{lane}",
+        f"q:{queue_key}",
         "ready:default",
         "virtual:default",
         "runs",
@@ -242,17 +242,17 @@ async def test_release_fetch_and_finish_touch_exactly_their_keys(world: World) -
     assert await world.finish(run) == "missing"
 
 
-async def test_renew_and_giveback_hold_each_attempt_to_its_fence(world: World) -> None:
+async def test_renew_and_requeue_hold_each_attempt_to_its_fence(world: World) -> None:
     _, run = await world.running()
     s = world.store
     before = await world.snapshot()
     reply = await s.renew(W, lease_ms=90_000, items=[(run.run, run.fence), (run.run, run.fence - 1), (NO_RUN, 1)])
     assert reply.tags == ["ok", "stale_fence", "missing"]
     assert changed(before, await world.snapshot()) <= {"leases", "workers"}
-    assert await s.giveback(W, [(run.run, run.fence - 1), (NO_RUN, 1)]) == ["stale_fence", "missing"]
+    assert await s.requeue(W, [(run.run, run.fence - 1), (NO_RUN, 1)]) == ["stale_fence", "missing"]
     before = await world.snapshot()
-    assert await s.giveback(W, [(run.run, run.fence), (run.run, run.fence)]) == ["ok", "stale_fence"]
-    touched = {f"q:{run.head.lane}", "ready:default", "runs", "leases", "journal"}
+    assert await s.requeue(W, [(run.run, run.fence), (run.run, run.fence)]) == ["ok", "stale_fence"]
+    touched = {f"q:{run.head.queue_key}", "ready:default", "runs", "leases", "journal"}
     assert changed(before, await world.snapshot()) == touched
 
 
@@ -283,7 +283,7 @@ async def test_reap_and_expired_wait_for_the_end_of_the_lease(world: World) -> N
 async def test_restore_writes_only_what_is_newer(world: World) -> None:
     job = await world.put("a", due_in=60_000)
     pausing = await world.store.pause(job.id)
-    await world.store.reopen(2, fence=FENCE)
+    await world.store.begin_recovery(2, fence=FENCE)
     newer = record("a", now=1, kind="o", arg="1", version=9).pack()
     before = await world.snapshot()
     assert await world.store.restore_jobs([(job.id, 5, job.record.pack())]) == 0
@@ -299,11 +299,11 @@ async def test_restore_writes_only_what_is_newer(world: World) -> None:
 
 async def test_an_older_generation_does_not_reopen(world: World) -> None:
     before = await world.snapshot()
-    assert not await world.store.reopen(1, fence=1)
+    assert not await world.store.begin_recovery(1, fence=1)
     assert await world.snapshot() == before
 
 
-async def test_the_verbs_of_an_opening_touch_exactly_their_keys(world: World) -> None:
+async def test_the_verbs_of_an_recovery_touch_exactly_their_keys(world: World) -> None:
     _, run = await world.running()
     await world.queued("q")
     s = world.store
@@ -314,12 +314,12 @@ async def test_the_verbs_of_an_opening_touch_exactly_their_keys(world: World) ->
         return set(changed(before, await world.snapshot()))
 
     assert await touches(s.expired(after_ms=0, limit=10)) == set()
-    assert await touches(s.reopen(2, fence=2 * FENCE)) == {"shard", "fence", "holders"}
+    assert await touches(s.begin_recovery(2, fence=2 * FENCE)) == {"shard", "fence", "unconfirmed"}
     assert await touches(s.restage(0, lease_ms=60_000)) == {"staged", "q:default:default:1", "ready:default"}
     held = [(run.run, 1, run.fence)]
     assert await touches(s.adopt(W, lease_ms=99_000, queues=["default"], items=held)) == {
         "leases",
-        "holders",
+        "unconfirmed",
         "workers",
     }
-    assert await touches(s.open_(hold_ms=1)) == {"shard"}
+    assert await touches(s.finish_recovery(recovery_grace_ms=1)) == {"shard"}

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rsched.core.ids import JobId, RunId, WorkerId, derive_job_id, partition_of, run_id_of
-from rsched.core.model import Definition, FunctionTarget, Misfire, Priority, RetryPolicy, ScheduleSpec
-from rsched.core.packed import Event, JobHead, JobRecord, ScheduleKind, unpack_event
+from rsched.core.jobs.model import Definition, FunctionTarget, Misfire, Priority, RetryPolicy, ScheduleSpec
+from rsched.core.jobs.packed import Event, JobHead, JobRecord, ScheduleKind, unpack_event
 from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
@@ -36,7 +36,7 @@ class Job(NamedTuple):
 
 def record(
     name: str, *, now: int, kind: ScheduleKind, arg: str, team: str = "default", priority: Priority = "normal",
-    misfire: str = "o", grace_ms: int = 60_000, version: int = 1, sv: int = 1, sv_at: int = 0,
+    misfire: str = "o", grace_ms: int = 60_000, version: int = 1, schedule_version: int = 1, schedule_changed_at: int = 0,
     state: JobState = JobState.ACTIVE, paused_from: int = 0, payload: Any = None, **extra: Any,
 ) -> JobRecord:  # fmt: skip
     d = Definition(
@@ -59,7 +59,20 @@ def record(
         body_hash="x",
     )
     return JobRecord(
-        JobHead(state, version, sv, sv_at or now, kind, arg, misfire, grace_ms, d.lane, paused_from, **extra), d
+        JobHead(
+            state,
+            version,
+            schedule_version,
+            schedule_changed_at or now,
+            kind,
+            arg,
+            misfire,
+            grace_ms,
+            d.queue_key,
+            paused_from,
+            **extra,
+        ),
+        d,
     )
 
 
@@ -72,12 +85,14 @@ class World:
     def at(cls, url: str, *, prefix: str) -> World:
         return cls(Store(connect(url), Keys(prefix, "s0"), SystemClock()))
 
-    async def open(self, generation: int = 1, *, hold_ms: int = 0, fence: int = FENCE, lost: bool = False) -> None:
-        assert await self.store.reopen(generation, fence=fence, lost=lost)
+    async def open(
+        self, generation: int = 1, *, recovery_grace_ms: int = 0, fence: int = FENCE, lost: bool = False
+    ) -> None:
+        assert await self.store.begin_recovery(generation, fence=fence, lost=lost)
         cursor = -1
         while cursor:
             cursor = await self.store.restage(max(cursor, 0), lease_ms=60_000)
-        await self.store.open_(hold_ms=hold_ms)
+        await self.store.finish_recovery(recovery_grace_ms=recovery_grace_ms)
 
     async def close(self) -> None:
         await self.client.aclose()
@@ -90,7 +105,7 @@ class World:
         due = now + due_in
         arg = {"o": str(due), "e": f"{due},{every}", "c": schedule}[kind]
         job = derive_job_id(team, name, 1)
-        rec = record(name, now=now, kind=kind, arg=arg, team=team, sv_at=min(now, due) - 1, **head)
+        rec = record(name, now=now, kind=kind, arg=arg, team=team, schedule_changed_at=min(now, due) - 1, **head)
         reply = await self.store.put([PutItem(job, 0, due, rec.pack())], atomic=True)
         assert reply.ok, reply
         return Job(job, rec, due)

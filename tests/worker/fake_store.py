@@ -8,7 +8,7 @@ from typing import Any
 
 from rsched.core.errors import ShardClosed, Unavailable
 from rsched.core.ids import RunId, WorkerId
-from rsched.core.model import (
+from rsched.core.jobs.model import (
     Definition,
     FunctionTarget,
     Misfire,
@@ -16,7 +16,7 @@ from rsched.core.model import (
     ScheduleSpec,
     Target,
 )
-from rsched.core.packed import JobHead
+from rsched.core.jobs.packed import JobHead
 from rsched.core.states import JobState
 from rsched.runtime.clock import SystemClock
 from rsched.store.work import FetchedRun, FetchReply, FinishItem, RenewReply
@@ -67,7 +67,7 @@ class FakeStore:
     """lose: verbs whose next reply is lost after it took effect. closed: everything but adopt is refused."""
 
     def __init__(self) -> None:
-        self.on_reopened: Callable[[], Awaitable[None]] | None = None
+        self.on_new_generation: Callable[[], Awaitable[None]] | None = None
         self.queue: list[FetchedRun] = []
         self.active: dict[str, FetchedRun] = {}
         self.finished: list[FinishItem] = []
@@ -76,7 +76,7 @@ class FakeStore:
         self.finish_calls: list[int] = []
         self.cancelled: set[str] = set()
         self.lose: list[str] = []
-        self.closed = self.renewals_fail = self.reopened = self.left = False
+        self.closed = self.renewals_fail = self.stale_generation = self.left = False
         self.renewed = 0
         self._last_fetch: tuple[int, list[FetchedRun]] = (0, [])
         self._last_finish = 0
@@ -93,7 +93,7 @@ class FakeStore:
     def forget(self) -> None:
         """Redis lost its tail and is open again under another generation."""
         self.active.clear()
-        self.reopened = True
+        self.stale_generation = True
 
     def now_ms(self) -> int:
         return self._clock.wall_ms()
@@ -101,10 +101,10 @@ class FakeStore:
     async def _enter(self) -> None:
         if self.closed:
             raise ShardClosed("closed")
-        if self.reopened:
-            self.reopened = False
-            assert self.on_reopened is not None
-            await self.on_reopened()
+        if self.stale_generation:
+            self.stale_generation = False
+            assert self.on_new_generation is not None
+            await self.on_new_generation()
 
     def _leave(self, verb: str) -> None:
         if verb in self.lose:
@@ -143,7 +143,7 @@ class FakeStore:
         self._leave("finish")
         return tags
 
-    async def giveback(self, worker: WorkerId, items: Sequence[tuple[RunId, int]]) -> list[str]:
+    async def requeue(self, worker: WorkerId, items: Sequence[tuple[RunId, int]]) -> list[str]:
         await self._enter()
         self.returned.extend(run for run, _ in items)
         return ["ok" for _ in items]

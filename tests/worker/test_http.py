@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rsched.core.model import HttpTarget
+from rsched.core.jobs.model import HttpTarget
 from rsched.core.states import RunState
 from rsched.worker.app import Worker
 from tests.worker.fake_store import definition, fetched

@@ -9,7 +9,7 @@ import pytest
 from rsched.core.ids import WorkerId
 from rsched.core.states import RunState
 from rsched.worker.app import Worker
-from rsched.worker.attempt import Attempt, Held, Stop
+from rsched.worker.attempt import ActiveAttempts, Attempt, Stop
 from rsched.worker.lease import EXIT_STUCK, Renewal, Watchdog
 from tests.worker.fake_store import FakeClock, FakeRenewer, FakeStore, fetched
 from tests.worker.harness import LIMITS, running
@@ -21,7 +21,7 @@ class Scene:
     """One attempt with 55 s to go, a renewal and a watchdog to step by hand."""
 
     def __init__(self) -> None:
-        self.clock, self.store, self.held = FakeClock(), FakeStore(), Held()
+        self.clock, self.store, self.active = FakeClock(), FakeStore(), ActiveAttempts()
         self.exits: list[int] = []
         self.stuck: list[Attempt] = []
         self.suspects: list[Attempt] = []
@@ -29,13 +29,13 @@ class Scene:
         self.store.active[run.run] = run
         self.attempt = Attempt(run, self.clock.boot + 55_000)
         self.attempt.started_at = 1
-        self.held.add(self.attempt)
+        self.active.add(self.attempt)
         self.renewal = Renewal(
-            FakeRenewer(self.store), WorkerId("w"), held=self.held, lease_ms=60_000, renew_ms=20_000, margin_ms=5000,
+            FakeRenewer(self.store), WorkerId("w"), active=self.active, lease_ms=60_000, renew_ms=20_000, margin_ms=5000,
             clock=self.clock, post=self.post, suspect=self.suspects.extend, log=LOG,
         )  # fmt: skip
         self.watchdog = Watchdog(
-            held=self.held, margin_ms=5000, grace_ms=5000, clock=self.clock, post=self.post,
+            active=self.active, margin_ms=5000, grace_ms=5000, clock=self.clock, post=self.post,
             stuck=self.stuck.append, leave=self.exits.append, log=LOG,
         )  # fmt: skip
 
@@ -140,7 +140,7 @@ def test_a_worker_that_slept_through_its_lease_calls_no_target_and_finishes_noth
             await bench.until(lambda: called)
             clock.boot += 56_000
             go.set()
-            await bench.until(lambda: len(bench.runtime.held) == 0)
+            await bench.until(lambda: len(bench.runtime.active) == 0)
             assert bench.store.finished == []
             fetch = bench.store.fetch
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from rsched.core.ids import derive_job_id, partition_of
-from rsched.core.model import FunctionTarget
-from rsched.core.packed import JobHead, JobRecord, RunRecord, unpack_run
+from rsched.core.jobs.model import FunctionTarget
+from rsched.core.jobs.packed import JobHead, JobRecord, RunRecord, unpack_run
 from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
@@ -46,11 +46,11 @@ class World:
 
     async def owe(self, function: str, *, count: int = 1) -> None:
         store = self.store
-        await store.reopen(1, fence=2**36)
-        await store.open_(hold_ms=0)
+        await store.begin_recovery(1, fence=2**36)
+        await store.finish_recovery(recovery_grace_ms=0)
         now = await store.time()
         d = definition(FunctionTarget(function=function))
-        head = JobHead(JobState.ACTIVE, 1, 1, now, "o", str(now), "o", 60_000, d.lane)
+        head = JobHead(JobState.ACTIVE, 1, 1, now, "o", str(now), "o", 60_000, d.queue_key)
         value = JobRecord(head, d).pack()
         jobs = [derive_job_id("default", f"job {i}", 1) for i in range(count)]
         assert (await store.put([PutItem(job, 0, now, value) for job in jobs], atomic=False)).ok

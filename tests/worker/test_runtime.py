@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rsched.core.model import FunctionTarget, HttpTarget, RetryPolicy
+from rsched.core.jobs.model import FunctionTarget, HttpTarget, RetryPolicy
 from rsched.core.states import RunState
 from rsched.worker.app import Worker
 from rsched.worker.context import JobContext
@@ -133,7 +133,7 @@ def test_a_cancel_signal_and_a_cancel_told_by_a_renewal_stop_the_attempt() -> No
             one, two = fetched(1), fetched(2)
             bench.store.add(one, two)
             await bench.until(
-                lambda: all(a.started_at for a in bench.runtime.held.all()) and len(bench.runtime.held) == 2
+                lambda: all(a.started_at for a in bench.runtime.active.all()) and len(bench.runtime.active) == 2
             )
             bench.store.signal("cancel", one.run)
             await bench.until(lambda: outcomes(bench) == [RunState.CANCELLED])
@@ -157,7 +157,7 @@ def test_a_lost_reply_is_repeated_and_nothing_runs_twice(verb: str) -> None:
         async with running(app) as bench:
             bench.store.lose = [verb, verb]
             bench.store.add(fetched(1), fetched(2))
-            await bench.until(lambda: len(bench.store.finished) == 2 and len(bench.runtime.held) == 0)
+            await bench.until(lambda: len(bench.store.finished) == 2 and len(bench.runtime.active) == 0)
             assert len(calls) == len(set(calls)) == 2
             if verb == "finish":
                 assert bench.store.finish_calls == [1, 1, 1]
@@ -176,7 +176,7 @@ def test_results_are_kept_while_the_shard_is_closed() -> None:
     async def test() -> None:
         async with running(app) as bench:
             bench.store.add(fetched(1))
-            await bench.until(lambda: bench.runtime.held.all() and bench.runtime.held.all()[0].started_at)
+            await bench.until(lambda: bench.runtime.active.all() and bench.runtime.active.all()[0].started_at)
             bench.store.closed = True
             go.set()
             await bench.until(lambda: len(bench.runtime.finisher) == 1)
@@ -186,7 +186,7 @@ def test_results_are_kept_while_the_shard_is_closed() -> None:
     run_async(test)
 
 
-def test_after_an_opening_what_is_held_is_adopted_before_anything_else() -> None:
+def test_after_an_recovery_what_is_held_is_adopted_before_anything_else() -> None:
     app = Worker()
     go = asyncio.Event()
 
@@ -198,7 +198,7 @@ def test_after_an_opening_what_is_held_is_adopted_before_anything_else() -> None
         async with running(app) as bench:
             one = fetched(1)
             bench.store.add(one)
-            await bench.until(lambda: bench.runtime.held.all())
+            await bench.until(lambda: bench.runtime.active.all())
             bench.store.lose = ["adopt"]
             bench.store.forget()
             # The renewal finds the run missing, which must not stop it before Redis has been told.
@@ -211,7 +211,7 @@ def test_after_an_opening_what_is_held_is_adopted_before_anything_else() -> None
     run_async(test)
 
 
-def test_a_result_whose_answer_was_lost_is_presented_anew_after_an_opening() -> None:
+def test_a_result_whose_answer_was_lost_is_presented_anew_after_an_recovery() -> None:
     app = Worker()
 
     @app.function("work")
@@ -223,8 +223,8 @@ def test_a_result_whose_answer_was_lost_is_presented_anew_after_an_opening() -> 
             bench.store.add(fetched(1))
             await bench.until(lambda: bench.store.finish_calls == [1])
             bench.store.forget()
-            await bench.until(lambda: len(bench.runtime.held) == 0)
-            # Once before the opening; it was adopted as running, so the success had to be said again under a new number.
+            await bench.until(lambda: len(bench.runtime.active) == 0)
+            # Once before the recovery; it was adopted as running, so the success had to be said again under a new number.
             assert bench.store.finish_calls == [1, 1, 2]
             assert bench.store.active == {}
 
@@ -254,7 +254,7 @@ def test_an_attempt_that_redis_gave_to_another_is_stopped_and_not_finished() -> 
             await bench.until(lambda: one.run in bench.store.active)
             bench.store.active[one.run] = one._replace(fence=99)
             await asyncio.to_thread(bench.runtime.renewal.step)
-            await bench.until(lambda: len(bench.runtime.held) == 0)
+            await bench.until(lambda: len(bench.runtime.active) == 0)
             assert bench.store.finished == []
             assert bench.runtime.counters.dropped == 1
 
@@ -272,7 +272,7 @@ def test_a_drain_gives_back_what_has_not_started_and_lets_the_rest_end() -> None
     async def test() -> None:
         async with running(app, threads=1) as bench:
             bench.store.add(fetched(1), fetched(2), fetched(3))
-            await bench.until(lambda: len(bench.runtime.held) == 3)
+            await bench.until(lambda: len(bench.runtime.active) == 3)
             bench.stop.set()
             await bench.until(lambda: len(bench.store.returned) == 2)
             assert bench.store.finished == []
@@ -292,7 +292,7 @@ def test_what_outlasts_the_drain_is_stopped_and_retried_elsewhere() -> None:
     async def test() -> None:
         async with running(app, limits=LIMITS._replace(drain_ms=50)) as bench:
             bench.store.add(fetched(1))
-            await bench.until(lambda: bench.runtime.held.all() and bench.runtime.held.all()[0].started_at)
+            await bench.until(lambda: bench.runtime.active.all() and bench.runtime.active.all()[0].started_at)
             bench.stop.set()
             await bench.until(lambda: outcomes(bench) == [RunState.RETRYING])
             assert bench.store.finished[0].delay_ms == 0
@@ -364,7 +364,7 @@ def test_a_function_that_ignores_its_timeout_ends_the_process_after_a_drain() ->
     run_async(test)
 
 
-def test_work_that_arrives_while_the_drain_begins_is_given_back() -> None:
+def test_work_that_arrives_while_the_drain_begins_is_requeued() -> None:
     app = Worker()
     called = []
 
@@ -412,6 +412,6 @@ def test_a_function_that_is_cancelled_from_inside_fails_like_any_other() -> None
             bench.store.add(fetched(1), fetched(2, definition(FunctionTarget(function="interrupt"))))
             await bench.until(lambda: len(bench.store.finished) == 2)
             assert {i.error for i in bench.store.finished} == {"CancelledError", "KeyboardInterrupt"}
-            await bench.until(lambda: len(bench.runtime.held) == 0)
+            await bench.until(lambda: len(bench.runtime.active) == 0)
 
     run_async(test)

@@ -59,9 +59,9 @@ CREATE TABLE runs (
     shard      text NOT NULL,
     state      text NOT NULL CHECK (
         state IN ('QUEUED', 'RUNNING', 'RETRYING', 'SUCCEEDED', 'DEAD', 'CANCELLED', 'SKIPPED')),
-    rev        bigint NOT NULL,
-    lane       text NOT NULL,
-    sv         bigint NOT NULL,
+    revision        bigint NOT NULL,
+    queue_key       text NOT NULL,
+    schedule_version         bigint NOT NULL,
     attempt    integer NOT NULL,
     fence      bigint NOT NULL,
     worker     text NOT NULL,
@@ -125,8 +125,8 @@ CREATE TABLE workers (
     PRIMARY KEY (shard, worker)
 );
 
--- What Redis or Postgres could not make sense of, set aside for people.
-CREATE TABLE poison (
+-- What Redis or Postgres could not make sense of, quarantined for people.
+CREATE TABLE quarantine (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     shard       text NOT NULL,
     stream      text NOT NULL,

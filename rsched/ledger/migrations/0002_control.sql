@@ -16,7 +16,7 @@ CREATE TABLE catchups (
     made_at  bigint NOT NULL,
     end_at   bigint NOT NULL,
     start_at bigint NOT NULL,
-    sv       bigint NOT NULL,
+    schedule_version       bigint NOT NULL,
     flags    text NOT NULL,
     at       bigint NOT NULL,
     PRIMARY KEY (job_id, made_at, end_at)

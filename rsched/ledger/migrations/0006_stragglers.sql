@@ -5,20 +5,20 @@
 -- meanwhile, as it does while Postgres is away.
 CREATE INDEX runs_by_claim ON runs USING brin (claimed_at) WITH (pages_per_range = 256);
 
--- The mark of each shard: every run claimed before listed_to and open is among the stragglers, every other open one was
--- claimed since. From listing_to on, which is ahead of it while a window is looked through, whoever records sees to that.
-CREATE TABLE straggler_marks (
+-- The mark of each shard: every run claimed before indexed_until and open is among the unfinished_runs, every other open one was
+-- claimed since. From indexing_until on, which is ahead of it while a window is looked through, whoever records sees to that.
+CREATE TABLE unfinished_high_water (
     shard      text PRIMARY KEY,
-    listed_to  bigint NOT NULL DEFAULT 0,
-    listing_to bigint NOT NULL DEFAULT 0,
-    CHECK (listed_to <= listing_to)
+    indexed_until  bigint NOT NULL DEFAULT 0,
+    indexing_until bigint NOT NULL DEFAULT 0,
+    CHECK (indexed_until <= indexing_until)
 ) WITH (fillfactor = 10);
 
 -- The rows of runs that are open though claimed before the mark. A row too many does no harm: housekeeping takes it out.
-CREATE TABLE stragglers (
+CREATE TABLE unfinished_runs (
     shard      text NOT NULL,
     claimed_on date NOT NULL,
     run_id     text COLLATE "C" NOT NULL,
     PRIMARY KEY (shard, claimed_on, run_id)
 );
-CREATE INDEX stragglers_by_run ON stragglers (run_id);
+CREATE INDEX unfinished_runs_by_run ON unfinished_runs (run_id);

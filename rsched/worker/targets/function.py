@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rsched.core.model import FunctionTarget
+from rsched.core.jobs.model import FunctionTarget
 from rsched.runtime.clock import Clock
 from rsched.worker.app import Function
 from rsched.worker.attempt import Attempt

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pycurl
 
-from rsched.core.model import HttpTarget
+from rsched.core.jobs.model import HttpTarget
 from rsched.worker.attempt import Attempt
 from rsched.worker.context import JobContext, header_instant
 from rsched.worker.targets.base import Begin, TargetFailed

@@ -1,0 +1,197 @@
+"""What handlers work with, and the waits that make a success durable."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from starlette.requests import Request
+
+from rsched.core.errors import DurabilityUnknown, ShardClosed, Unavailable
+from rsched.core.ids import JobId, RunId
+from rsched.core.jobs.model import Ack
+from rsched.core.settings import ApiSettings
+from rsched.ledger import Ledger, StoredJob, Waiter
+from rsched.ledger.positions import START, parse_position
+from rsched.runtime.clock import Clock
+from rsched.store.store import Store
+from rsched_api.http.ack import ack_of
+from rsched_api.http.call_batcher import Together
+from rsched_api.http.deadline import about, apart, left_s
+
+SHARD = "s0"
+_POLL_MS = 20.0
+# Creates of one moment look their names up in one query.
+_LOOK_UPS = 500
+# With ack=redis. A look-up takes ms; of a server that is away nothing is heard for seconds, and whoever asks next need not find
+# that out again.
+_SOON_S = 1.0
+_QUIET_MS = 5000
+T = TypeVar("T")
+Owner = tuple[str, str]
+
+
+class LookUps:
+    """Of a (team, handle): the newest job, deleted or not, as the ledger has it. Those of one moment share a query."""
+
+    def __init__(self, ledger: Ledger, clock: Clock) -> None:
+        async def call(owners: Sequence[Owner]) -> list[StoredJob | None]:
+            found = await ledger.last_incarnations(owners)
+            return [found.get(owner) for owner in owners]
+
+        self._one, self._clock = Together(call, most=_LOOK_UPS), clock
+        self._quiet_until = 0
+
+    async def one(self, owner: Owner) -> StoredJob | None:
+        """Unavailable."""
+        return await self._one(owner)
+
+    async def soon(self, call: Callable[[], Awaitable[T]]) -> T:
+        """What a look-up finds, for a request with ack=redis. Unavailable after a second, and for a while at once."""
+        if self._clock.boot_ms() < self._quiet_until:
+            raise Unavailable("Postgres gave no answer a moment ago")
+
+        async def heard() -> T:
+            found = await call()
+            self._quiet_until = 0
+            return found
+
+        try:
+            # With a short deadline there must be time left for the change itself.
+            return await apart(heard, within_s=left_s(2 * _SOON_S) / 2)
+        except Unavailable:
+            self._quiet_until = self._clock.boot_ms() + _QUIET_MS
+            raise
+
+
+class Restoration:
+    """Whether definitions that Redis had lost are still coming back. Once they are there it is asked anew only after the next
+    recovery, of which the first verb that follows learns before it is carried out.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store, self._done = store, ""
+        store.on_new_generation = self._new_generation
+
+    async def goes_on(self) -> bool:
+        generation = self._store.generation
+        if generation == self._done:
+            return False
+        if await self._store.restore_in_progress():
+            return True
+        # Before the first verb no generation is known.
+        self._done = generation if int(generation) else ""
+        return False
+
+    async def _new_generation(self) -> None:
+        if await self.goes_on():
+            raise ShardClosed("Redis lost writes, and definitions are being restored; try again")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deps:
+    """ack: where a change has to be before its request is answered."""
+
+    settings: ApiSettings
+    clock: Clock
+    store: Store
+    ledger: Ledger
+    waiter: Waiter
+    look_up: LookUps
+    restoration: Restoration
+    ack: Ack = "postgres"
+
+
+def deps_of(request: Request) -> Deps:
+    deps: Deps = request.app.state.deps
+    ack = ack_of(request)
+    return deps if ack == deps.ack else replace(deps, ack=ack)
+
+
+async def write(call: Awaitable[T], *, job_id: JobId | None = None, run_id: RunId | None = None) -> T:
+    """A verb's reply. DurabilityUnknown where the link broke: the verb may have run all the same."""
+    about(job_id=job_id, run_id=run_id)
+    try:
+        return await call
+    except ShardClosed:
+        raise
+    except Unavailable as error:
+        raise DurabilityUnknown(f"{error.detail}; repeat the request", job_id=job_id, run_id=run_id) from error
+
+
+async def recorded(deps: Deps, journal_id: str, *, job_id: JobId | None = None, run_id: RunId | None = None) -> None:
+    """Returns once the journal entry is in Postgres; at once with ack=redis. DurabilityUnknown at the request's deadline."""
+    if deps.ack == "redis":
+        return
+    timeout = deps.settings.ack_timeout_s
+    try:
+        if await deps.waiter.wait_recorded(SHARD, "definitions", journal_id, left_s(timeout)):
+            return
+    except Unavailable as error:
+        raise _unknown(error.detail, job_id, run_id) from error
+    raise _unknown("its record was not seen in time", job_id, run_id)
+
+
+async def settled(
+    deps: Deps,
+    look: Callable[[], Awaitable[T | None]],
+    *,
+    job_id: JobId | None = None,
+    run_id: RunId | None = None,
+    timeout_s: float | None = None,
+) -> T:
+    """What `look` finds in the ledger, as soon as it finds it: for repeats, whose own entry is an earlier one.
+
+    DurabilityUnknown after timeout_s, by default ack_timeout_s, and at the request's deadline.
+    """
+    deadline = deps.clock.boot_ms() + left_s(deps.settings.ack_timeout_s if timeout_s is None else timeout_s) * 1000
+    while True:
+        try:
+            found = await look()
+        except Unavailable as error:
+            raise _unknown(error.detail, job_id, run_id) from error
+        if found is not None:
+            return found
+        if deps.clock.boot_ms() >= deadline:
+            raise _unknown("its record was not seen in time", job_id, run_id)
+        await deps.clock.sleep(_POLL_MS)
+
+
+async def caught_up(deps: Deps, *, timeout_s: float | None = None) -> None:
+    """Returns once all that was changed before this call is in the ledger. Unavailable after timeout_s, by default
+    ack_timeout_s, and at the request's deadline: this is waited for before anything is changed.
+    """
+    await reached(deps, "definitions", timeout_s=timeout_s)
+
+
+async def reached(deps: Deps, stream: str, *, timeout_s: float | None = None) -> None:
+    """Returns once the ledger has all that the journal stream has now. Unavailable."""
+    last = await deps.store.stream_last(stream)
+    if parse_position(last) <= START:
+        return
+    timeout = left_s(deps.settings.ack_timeout_s if timeout_s is None else timeout_s)
+    if not await deps.waiter.wait_recorded(SHARD, stream, last, timeout):
+        raise Unavailable(
+            "what was changed before this request is not all recorded in Postgres yet, so it cannot be decided; try again"
+        )
+
+
+async def version_recorded(deps: Deps, job_id: JobId, version: int) -> None:
+    """Returns once the ledger has this version of the job, or a later one; at once with ack=redis."""
+    if deps.ack == "redis":
+        return
+
+    async def look() -> bool | None:
+        found = await deps.ledger.job(job_id)
+        return True if found is not None and found.head.version >= version else None
+
+    await settled(deps, look, job_id=job_id)
+
+
+def _unknown(why: str, job_id: JobId | None, run_id: RunId | None) -> DurabilityUnknown:
+    return DurabilityUnknown(
+        f"the change was made, but {why}; repeat the request with the same key to settle it",
+        job_id=job_id,
+        run_id=run_id,
+    )

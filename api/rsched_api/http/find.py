@@ -1,0 +1,160 @@
+"""Which job a request means, and why Redis may not have it."""
+
+from __future__ import annotations
+
+import msgspec
+from starlette.requests import Request
+
+from rsched.core.errors import Conflict, NotFound, RschedError, Unavailable, invalid
+from rsched.core.ids import JobId, derive_job_id, is_job_id
+from rsched.core.jobs.packed import JobHead, JobRecord
+from rsched.core.jobs.validate import check_name, check_slug, decode
+from rsched.core.states import JobState
+from rsched.ledger import StoredJob
+from rsched_api.http.deadline import about
+from rsched_api.http.deps import Deps, version_recorded
+from rsched_api.http.requests import part, query
+from rsched_api.routes.create import handle_of
+
+DEFAULT_TEAM = "default"
+# So often a name may have been deleted and made again since the ledger saw it.
+_AHEAD = 8
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The parts of a body that say which job it is about."""
+
+    team: str | msgspec.UnsetType = msgspec.UNSET
+    name: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def owner_of(raw: bytes) -> Owner:
+    return decode(raw, Owner)
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """A job named in a path: by its id, or (id None) by name and team."""
+
+    job_id: JobId | None
+    team: str | None
+    name: str | None
+
+
+def reference(request: Request, *, params: dict[str, str] | None = None) -> Reference:
+    """The job that the path names; `?team=` says whose name it is."""
+    text = part(request, "ref")
+    team = (query(request, "team") if params is None else params).get("team")
+    if team is not None:
+        for found in check_slug(team, "team"):
+            raise invalid(*found)
+    return Reference(JobId(text), team, None) if is_job_id(text) else Reference(None, team, text)
+
+
+def not_found(ref: Reference) -> NotFound:
+    if ref.job_id is not None:
+        return NotFound(f"there is no job {ref.job_id}")
+    return NotFound(f"team {ref.team or DEFAULT_TEAM} has no job of this name; ?team= names another team")
+
+
+async def stored(deps: Deps, ref: Reference) -> StoredJob:
+    """The job after its last change, be it recorded yet or not: whoever made the change sees it. NotFound."""
+    found: StoredJob | None = None
+    if ref.job_id is not None:
+        found = _newer(ref.job_id, await deps.ledger.job(ref.job_id), await _in_redis(deps, ref.job_id))
+    elif ref.name is not None and not any(True for _ in check_name(ref.name)):
+        found = await _named(deps, ref.team or DEFAULT_TEAM, ref.name)
+    if found is None or found.deleted:
+        raise not_found(ref)
+    return found
+
+
+async def _named(deps: Deps, team: str, name: str) -> StoredJob | None:
+    """The last job of the name: the one that the ledger knows, or a later one that is not recorded yet."""
+    handle = handle_of(name, None)
+    last = await deps.ledger.last_incarnation(team, handle)
+    incarnation = 1 if last is None else last.definition.incarnation
+    for _ in range(_AHEAD):
+        job = derive_job_id(team, handle, incarnation)
+        about(job_id=job)
+        recorded = last if last is not None and last.job_id == job else None
+        there = await _in_redis(deps, job)
+        if recorded is None and there is None:
+            return None
+        newest = _newer(job, recorded, there)
+        if newest is not None and not newest.deleted:
+            return newest if newest.definition.name == name else None
+        incarnation += 1
+    return None
+
+
+async def _in_redis(deps: Deps, job: JobId) -> JobRecord | JobHead | None:
+    """None, too, where Redis is away or has something that cannot be read: then what is recorded is shown."""
+    try:
+        return await deps.store.get_job(job)
+    except (Unavailable, ValueError, KeyError):
+        return None
+
+
+def _newer(job: JobId, recorded: StoredJob | None, there: JobRecord | JobHead | None) -> StoredJob | None:
+    """The later of what the ledger and Redis have of one job; None for a deleted one of which there is no definition."""
+    if there is None:
+        return recorded
+    head = there.head if isinstance(there, JobRecord) else there
+    if recorded is not None and (head.version, head.state.rank) <= (recorded.head.version, recorded.head.state.rank):
+        return recorded
+    if isinstance(there, JobRecord):
+        return StoredJob(job, there.head, there.definition, deleted=False)
+    return None if recorded is None else recorded._replace(deleted=True)
+
+
+async def job_id(deps: Deps, ref: Reference) -> JobId:
+    """The id alone; an id in the path is taken as it is. It is what the request is about."""
+    job = ref.job_id if ref.job_id is not None else (await stored(deps, ref)).job_id
+    about(job_id=job)
+    return job
+
+
+async def absent(deps: Deps, job: JobId) -> RschedError:
+    """Why Redis does not have a job: never there, deleted, completed and forgotten, or not restored yet."""
+    tombstone = await deps.store.get_job(job)
+    if isinstance(tombstone, JobHead):
+        # Deleted a moment ago: 404 settles a repeated DELETE only once the deletion is recorded.
+        await version_recorded(deps, job, tombstone.version)
+        return NotFound(f"there is no job {job}")
+    found = await deps.ledger.job(job)
+    if found is None or found.deleted:
+        return NotFound(f"there is no job {job}")
+    if found.head.state is JobState.COMPLETED:
+        return completed(job)
+    return _being_restored(job)
+
+
+def _being_restored(job: JobId) -> Unavailable:
+    return Unavailable(f"job {job} is being restored; try again")
+
+
+async def not_behind(deps: Deps, job: JobId) -> None:
+    """Unavailable while Redis has an earlier version of the job than the ledger: a change of that one would be lost."""
+    if not await deps.restoration.goes_on():
+        return
+    recorded, there = await deps.ledger.job(job), await deps.store.get_job(job)
+    if recorded is None or there is None:
+        return  # absent() tells what that means
+    head = there.head if isinstance(there, JobRecord) else there
+    if (head.version, head.state.rank) < (recorded.head.version, recorded.head.state.rank):
+        raise _being_restored(job)
+
+
+def completed(job: JobId) -> Conflict:
+    return Conflict(f"job {job} has completed; PUT a new schedule, or create another job")
+
+
+async def present(deps: Deps, job: JobId) -> JobRecord:
+    """The job as Redis has it. NotFound, Conflict (completed and forgotten), Unavailable (being restored)."""
+    await not_behind(deps, job)
+    found = await deps.store.get_job(job)
+    if isinstance(found, JobRecord):
+        return found
+    if found is not None:
+        raise NotFound(f"there is no job {job}")
+    raise await absent(deps, job)

@@ -1,0 +1,39 @@
+-- Deletes a job and leaves a tombstone, so that a late write cannot bring it back. What has not started is withdrawn
+-- when it is fetched; a running attempt ends by itself.
+-- MOVES
+-- KEYS    shard pauses due heads jobs body occurrences definitions signals
+-- ARGV    generation:text job:text expect:int
+--         expect 0: whatever its version.
+-- REPLY   ok now journal_id version | missing now | conflict now | closed | stale_generation generation
+-- COST    7 calls
+--include guard
+--include now_ms
+--include journal
+--include head_parse
+--include overdue
+--include head_pack
+--include job_write
+--include due_set
+--include partition_of
+--include check_types
+--include check_job_types
+local refusal, marker = guard(a_generation)
+if refusal then return refusal end
+check_types({'heads', 'pauses'}, {})
+local now = now_ms()
+local p = partition_of(a_job)
+check_job_types(p)
+local head = head_parse(redis.call('HGET', key('jobs', p, 0), a_job))
+if not head or head.state == 'd' then return {'missing', text(now)} end
+if a_expect > 0 and head.version ~= a_expect then return {'conflict', text(now)} end
+local events = {}
+overdue(events, a_job, p, head, now, 'deleted')
+head.state, head.version, head.schedule_version, head.schedule_changed_at, head.rest = 'd', head.version + 1, head.schedule_version + 1, now, '\n'
+local value = head_pack(head)
+events[#events + 1] = 'j'
+events[#events + 1] = a_job .. '\n' .. value
+local id = journal('definitions', marker.generation, events)
+job_write(p, a_job, value)
+due_set(p, a_job, '')
+redis.call('ZREM', key('pauses'), a_job)
+return {'ok', text(now), id, text(head.version)}

@@ -1,5 +1,0 @@
--- The rev of a new run: a later schedule version outranks all revs of an earlier one, so that a run key which was
--- withdrawn and is claimed again supersedes its own record in the ledger.
-local function run_first_rev(sv)
-  return sv * 1048576 + 1
-end

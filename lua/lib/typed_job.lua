@@ -1,6 +1,0 @@
--- Raises before anything is written if a key that writing a job of this partition needs is of another type.
---include key
-local function typed_job(partition)
-  redis.call('ZCARD', key('due', partition, 0))
-  redis.call('HLEN', key('body', partition))
-end

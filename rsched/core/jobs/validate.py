@@ -1,0 +1,300 @@
+"""From the bytes of a request to a JobSpec that is safe to store; each refusal names its field and the fix.
+
+What of a schedule needs a clock or a team's calendars is checked by rsched.core.schedule.schedule.resolve.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from rsched.core.durations import parse_duration
+from rsched.core.errors import FieldError, Invalid, invalid
+from rsched.core.ids import SLUG, is_job_id
+from rsched.core.jobs.model import (
+    FunctionTarget,
+    HttpTarget,
+    JobSpec,
+)
+from rsched.core.jobs.shapes import choices_at, fields_at
+from rsched.core.schedule.checks import check_schedules
+
+MAX_NAME = 200
+MAX_DEPTH = 64
+MAX_TAGS = 32
+MAX_HEADERS = 64
+MAX_TEXT = 8192
+MAX_TIMEOUT_S = 86_400
+MAX_ATTEMPTS = 100
+MAX_PAUSE_MS = 7 * 86_400_000
+
+SLUG_FIX = "write 1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit"
+_AT = re.compile(r"^(.*?)(?: - at (?:`key` in )?`\$(.*)`)?$", re.DOTALL)
+_QUOTED = re.compile(r"`([^`]*)`")
+# JSON without an escape, a long number and a large exponent has no value that check_value refuses, unless it is deep.
+_LONG = re.compile(rb"[0-9][0-9]{17}")  # so that it begins with one character, which is quick to look for
+_EXPONENT = re.compile(rb"[eE][+-]?[0-9]{3}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_FREE = ("name", "team", "payload", "target", "tags", "schedule", "schedules")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
+# Written by the worker or by the HTTP client itself; a second one would change what the target is promised.
+_RESERVED_HEADERS = frozenset(
+    {"idempotency-key", "traceparent", "host", "content-length", "transfer-encoding", "connection", "expect", "upgrade"}
+)
+T = TypeVar("T")
+Found = Iterator[FieldError]
+
+
+def decode(raw: bytes, kind: type[T]) -> T:
+    """raw (JSON) as `kind`. Invalid names the field whose type is wrong, or the whole body where it is no JSON."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        # The typed decoder tells of an unknown field even in a text that breaks off later.
+        if _broken(raw):
+            raise invalid("", "the body is no valid JSON; send one UTF-8 JSON object") from None
+        raise Invalid(errors=[_field_error(str(error), kind)]) from None
+    except RecursionError:
+        raise invalid("", f"is nested too deeply; keep to {MAX_DEPTH} levels") from None
+    except ValueError as error:
+        raise invalid("", f"the body is no valid JSON ({error}); send one UTF-8 JSON object") from None
+
+
+def _broken(raw: bytes) -> bool:
+    try:
+        msgspec.json.decode(raw)
+    except msgspec.ValidationError:
+        return False
+    except (ValueError, RecursionError):
+        return True
+    return False
+
+
+def parse_job(raw: bytes) -> JobSpec:
+    """The body of POST /v1/jobs. Invalid lists every field that cannot stand."""
+    spec = decode(raw, JobSpec)
+    found: list[FieldError] = []
+    if _suspect(raw):
+        found = [e for part in _FREE for e in _texts(part, spec)]
+    if not found:
+        found = [e for check in _CHECKS for e in check(spec)]
+    if found:
+        raise Invalid(errors=found)
+    return spec
+
+
+def _suspect(raw: bytes) -> bool:
+    return bool(
+        b"\\" in raw or _LONG.search(raw) or _EXPONENT.search(raw) or raw.count(b"[") + raw.count(b"{") > MAX_DEPTH
+    )
+
+
+def _field_error(text: str, kind: Any) -> FieldError:
+    match = _AT.match(text)
+    message, path = (match[1], match[2] or "") if match else (text, "")
+    field = path.lstrip(".").replace("[...]", ".*")
+    name = _QUOTED.search(message)
+    if name and "unknown field" in message:
+        known = fields_at(kind, field)
+        hint = f"; known here: {', '.join(known)}" if known else ""
+        return FieldError(_join(field, name[1]), f"unknown field; leave it out{hint}")
+    if name and "missing required field" in message:
+        return FieldError(_join(field, name[1]), "is required; add it")
+    if "out of range" in message:
+        return FieldError(field, "the number is out of range; integers have up to 64 bits")
+    if message.startswith("Expected"):
+        return FieldError(field, f"wrong type: {message[0].lower()}{message[1:].replace('`', '')}")
+    if message.startswith("Invalid value") and field.endswith("type"):
+        return FieldError(field, f"{message[:80]}; write http or function")
+    if message.startswith("Invalid enum value") and (choices := choices_at(kind, field)):
+        return FieldError(field, f"{message[19:80].strip()} is none of the choices; write {', '.join(choices)}")
+    return FieldError(field, f"{message[:200]}; see /openapi.json for what it takes")
+
+
+def _join(field: str, name: str) -> str:
+    return f"{field}.{name}" if field else name
+
+
+def _texts(part: str, spec: JobSpec) -> Found:
+    """What no text or number anywhere may be: NUL, a lone surrogate, NaN, over 64 bits, nested without end."""
+    value = getattr(spec, part)
+    return check_value(value, part)
+
+
+def check_value(value: Any, field: str, depth: int = 1) -> Found:
+    """Whether free JSON, or a struct that holds some, can be kept and handed on unchanged."""
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
+    if depth > MAX_DEPTH:
+        yield FieldError(field, f"is nested too deeply; keep to {MAX_DEPTH} levels")
+    elif isinstance(value, str):
+        yield from _check_text(value, field)
+    elif isinstance(value, bool) or value is None:
+        return
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**64:
+            yield FieldError(field, "the integer does not fit 64 bits; send it as a string")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            yield FieldError(field, "must be a finite number")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _check_text(key, f"{field}.{key[:40]!r}")
+            yield from check_value(item, f"{field}.{key[:40]}", depth + 1)
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from check_value(item, f"{field}[{i}]", depth + 1)
+
+
+def _check_text(text: str, field: str) -> Found:
+    if "\0" in text:
+        yield FieldError(field.replace("\0", ""), "must not contain a NUL character; take it out")
+    elif not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        yield FieldError(field.encode(errors="replace").decode(), "has half a surrogate pair; send whole characters")
+
+
+def check_name(name: str, field: str = "name") -> Found:
+    """A job's name: free text without control characters."""
+    if not 1 <= len(name) <= MAX_NAME:
+        yield FieldError(field, f"has {len(name)} characters; write 1 to {MAX_NAME}")
+    elif _CONTROL.search(name):
+        yield FieldError(field, "must not contain control characters; take them out")
+    elif is_job_id(name):
+        yield FieldError(field, "looks like a job_id; choose another name")
+
+
+def check_slug(value: str, field: str) -> Found:
+    """The name of a team, a queue or a tag."""
+    if not SLUG.fullmatch(value):
+        yield FieldError(field, f"{value[:70]!r} is not allowed; {SLUG_FIX}")
+
+
+def _name(spec: JobSpec) -> Found:
+    if spec.name is not None:
+        yield from check_name(spec.name)
+    yield from check_slug(spec.team, "team")
+
+
+def _tags(spec: JobSpec) -> Found:
+    if len(spec.tags) > MAX_TAGS:
+        yield FieldError("tags", f"has {len(spec.tags)} entries; keep to {MAX_TAGS}")
+    for i, tag in enumerate(spec.tags[:MAX_TAGS]):
+        yield from check_slug(tag, f"tags[{i}]")
+        if tag in spec.tags[:i]:
+            yield FieldError(f"tags[{i}]", f"{tag!r} is there twice; list it once")
+
+
+def _timeout(spec: JobSpec) -> Found:
+    if not (0 < spec.timeout_s <= MAX_TIMEOUT_S):
+        yield FieldError("timeout_s", f"must be more than 0 and at most {MAX_TIMEOUT_S} seconds")
+    elif spec.timeout_s < 0.001:
+        yield FieldError("timeout_s", "must be at least 0.001 seconds")
+
+
+def _duration(value: str | int | float, *, field: str, most_ms: int | None = None) -> Found:
+    try:
+        found = parse_duration(value)
+    except ValueError as error:
+        yield FieldError(field, str(error))
+        return
+    if most_ms is not None and found > most_ms:
+        yield FieldError(field, f"must be at most {most_ms // 86_400_000} days")
+
+
+def _retry(spec: JobSpec) -> Found:
+    retry = spec.retry
+    if not 1 <= retry.max_attempts <= MAX_ATTEMPTS:
+        yield FieldError("retry.max_attempts", f"must be 1 to {MAX_ATTEMPTS}")
+    if not (1 <= retry.factor <= 100):
+        yield FieldError("retry.factor", "must be a number from 1 to 100")
+    yield from _duration(retry.base, field="retry.base", most_ms=MAX_PAUSE_MS)
+    yield from _duration(retry.cap, field="retry.cap", most_ms=MAX_PAUSE_MS)
+
+
+def _misfire(spec: JobSpec) -> Found:
+    grace, window = spec.misfire.grace, spec.misfire.catchup_window
+    wrong = [*_duration(grace, field="misfire.grace")]
+    if window is not None:
+        wrong += _duration(window, field="misfire.catchup_window")
+    yield from wrong
+    if window is not None and not wrong and parse_duration(window) < parse_duration(grace):
+        yield FieldError(
+            "misfire.catchup_window",
+            f"{window!r} is shorter than the grace ({grace!r}), so that nothing would be caught up; write a longer one",
+        )
+
+
+def _schedule(spec: JobSpec) -> Found:
+    yield from check_schedules(spec.schedule, spec.schedules, team=spec.team, name=spec.name)
+
+
+def _target(spec: JobSpec) -> Found:
+    target = spec.target
+    if isinstance(target, HttpTarget):
+        yield from _url_errors(target.url)
+        yield from _headers(target.headers)
+    else:
+        yield from _function(target)
+
+
+def _function(target: FunctionTarget) -> Found:
+    if not 1 <= len(target.function) <= MAX_NAME:
+        yield FieldError("target.function", f"write the name of a function, 1 to {MAX_NAME} characters")
+    elif any(c <= " " or "\x7f" <= c <= "\x9f" for c in target.function):
+        yield FieldError("target.function", "must not contain spaces or control characters")
+    yield from check_slug(target.queue, "target.queue")
+    if target.queue in ("http", "container"):
+        yield FieldError("target.queue", f"{target.queue!r} is kept for {target.queue} targets; choose another queue")
+
+
+@lru_cache(maxsize=1024)
+def _url_errors(url: str) -> tuple[FieldError, ...]:
+    return tuple(_url(url))
+
+
+def _url(url: str) -> Found:
+    field = "target.url"
+    if len(url) > MAX_TEXT:
+        yield FieldError(field, f"has {len(url)} characters; keep to {MAX_TEXT}")
+        return
+    if not url.isascii() or any(c <= " " or c == "\x7f" or c in '"<>\\^`{|}' for c in url):
+        yield FieldError(field, "has a character that no URL has; percent-encode it, and write the host in punycode")
+        return
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        yield FieldError(field, f"is no URL ({error}); write http://host/path or https://host/path")
+        return
+    if parts.scheme not in ("http", "https") or not host:
+        yield FieldError(field, "must be an absolute http or https URL, such as https://host/path")
+    elif port == 0:
+        yield FieldError(field, "port 0 cannot be called; write 1 to 65535")
+
+
+def _headers(headers: dict[str, str]) -> Found:
+    if len(headers) > MAX_HEADERS:
+        yield FieldError("target.headers", f"has {len(headers)} entries; keep to {MAX_HEADERS}")
+        return
+    seen: set[str] = set()
+    for name, value in headers.items():
+        field, lower = f"target.headers.{name[:60]}", name.lower()
+        if not _HEADER_NAME.fullmatch(name):
+            yield FieldError(field, "is no header name; use letters, digits and -")
+        elif lower in _RESERVED_HEADERS or lower.startswith("x-rsched-"):
+            yield FieldError(field, "is set by rsched itself; leave it out")
+        elif lower in seen:
+            yield FieldError(field, "is there twice, in another case; keep one")
+        elif not _HEADER_VALUE.fullmatch(value) or len(value) > MAX_TEXT:
+            yield FieldError(field, f"the value must be printable ASCII in one line, up to {MAX_TEXT} characters")
+        seen.add(lower)
+
+
+_CHECKS: tuple[Callable[[JobSpec], Found], ...] = (_name, _tags, _timeout, _retry, _misfire, _schedule, _target)

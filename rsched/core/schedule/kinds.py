@@ -1,0 +1,156 @@
+"""The plain kinds of schedules: one instant, an interval, a cron. Instants in ms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Literal, Protocol
+from zoneinfo import ZoneInfo
+
+from rsched.core.cron import parser as cron
+from rsched.core.cron.timetable import Missed, Timetable, resolve_policy, timetable
+from rsched.core.ids import short_hash
+from rsched.core.instants import MAX_INSTANT_MS
+from rsched.core.jobs.model import DstPolicy
+from rsched.core.schedule import zones
+
+_ARG_LENGTH = 16
+_USUAL = DstPolicy()
+
+
+class Schedule(Protocol):
+    """kind and arg are what the shard keeps. Instants in ms; nothing here reads a clock.
+
+    meaning: one text for all spellings. window_ms: how long after its occurrence a run may start (0: right then);
+    end_ms: no run starts at or after it.
+    """
+
+    @property
+    def kind(self) -> Literal["o", "e", "c"]: ...
+    @property
+    def arg(self) -> str: ...
+    @property
+    def meaning(self) -> str: ...
+    @property
+    def zone(self) -> ZoneInfo: ...
+    @property
+    def window_ms(self) -> int: ...
+    @property
+    def end_ms(self) -> int | None: ...
+    def next_after(self, t_ms: int) -> int | None:
+        """The first occurrence strictly after t_ms, or None."""
+
+    def upcoming(self, t_ms: int, n: int) -> list[int]:
+        """Up to n occurrences strictly after t_ms."""
+
+    def missed(self, lo_ms: int, hi_ms: int) -> Missed:
+        """How many occurrences lie in lo_ms < t <= hi_ms, the first and the last of them.
+
+        Exact, but for the count of a union past its first 100,000 occurrences: there a lower bound.
+        """
+
+    def note(self, t_ms: int) -> str | None:
+        """What a change of the clock did to the occurrence at t_ms, in words."""
+
+
+class OneOff:
+    """One occurrence. arg: its instant."""
+
+    kind: Literal["o"] = "o"
+    end_ms: int | None = None
+
+    def __init__(self, at_ms: int, *, window_ms: int = 0) -> None:
+        self.at_ms, self.window_ms = at_ms, window_ms
+        self.arg = str(at_ms)
+        self.meaning = f"at {at_ms}"
+        self.zone = zones.zone_info("UTC")
+
+    def next_after(self, t_ms: int) -> int | None:
+        return self.at_ms if t_ms < self.at_ms else None
+
+    def upcoming(self, t_ms: int, n: int) -> list[int]:
+        return [self.at_ms] if t_ms < self.at_ms and n > 0 else []
+
+    def missed(self, lo_ms: int, hi_ms: int) -> Missed:
+        return Missed(1, self.at_ms, self.at_ms) if lo_ms < self.at_ms <= hi_ms else Missed(0, None, None)
+
+    def note(self, t_ms: int) -> str | None:
+        return None
+
+
+class Interval:
+    """anchor + k * every for every whole k, elapsed time; the anchor sets the phase, not the start."""
+
+    kind: Literal["e"] = "e"
+    end_ms: int | None = None
+
+    def __init__(self, *, anchor_ms: int, every_ms: int, window_ms: int = 0) -> None:
+        self.anchor_ms, self.every_ms, self.window_ms = anchor_ms, every_ms, window_ms
+        self.arg = f"{anchor_ms},{every_ms}"
+        self.meaning = f"every {every_ms} from {anchor_ms % every_ms}"
+        self.zone = zones.zone_info("UTC")
+
+    def next_after(self, t_ms: int) -> int | None:
+        at = self.anchor_ms + ((t_ms - self.anchor_ms) // self.every_ms + 1) * self.every_ms
+        return at if at <= MAX_INSTANT_MS else None
+
+    def upcoming(self, t_ms: int, n: int) -> list[int]:
+        return first_of(self.next_after, t_ms, n)
+
+    def missed(self, lo_ms: int, hi_ms: int) -> Missed:
+        first = self.next_after(lo_ms)
+        hi_ms = min(hi_ms, MAX_INSTANT_MS)
+        if first is None or first > hi_ms:
+            return Missed(0, None, None)
+        more = (hi_ms - first) // self.every_ms
+        return Missed(more + 1, first, first + more * self.every_ms)
+
+    def note(self, t_ms: int) -> str | None:
+        return None
+
+
+class Cron:
+    """A cron expression in a zone. arg: the schedule id, which all jobs of this meaning and these zone rules share."""
+
+    kind: Literal["c"] = "c"
+    end_ms: int | None = None
+
+    def __init__(
+        self, expression: cron.Expression, *, zone_name: str, dst: DstPolicy = _USUAL, window_ms: int = 0
+    ) -> None:
+        self.expression, self.window_ms = expression, window_ms
+        self.zone = zones.zone_info(zone_name)
+        gap, overlap = resolve_policy(expression, gap=dst.gap, overlap=dst.overlap)
+        # By the zone's rules and not by its name or the release: new tzdata moves the jobs that it affects and no others.
+        self.meaning = f"cron {expression.canonical()} {zones.zone_digest(zone_name)} {gap} {overlap}"
+        self.arg = calendar_arg(self.meaning)
+        self._timetable: Timetable = timetable(expression, zone_name, gap=gap, overlap=overlap)
+
+    def next_after(self, t_ms: int) -> int | None:
+        return self._timetable.next_after(t_ms)
+
+    def upcoming(self, t_ms: int, n: int) -> list[int]:
+        return first_of(self._timetable.next_after, t_ms, n)
+
+    def missed(self, lo_ms: int, hi_ms: int) -> Missed:
+        return self._timetable.missed(lo_ms, hi_ms)
+
+    def note(self, t_ms: int) -> str | None:
+        return self._timetable.note(t_ms)
+
+
+def calendar_arg(meaning: str) -> str:
+    """The schedule id, by which a shard knows the calendar of all jobs of this meaning."""
+    return short_hash(meaning, _ARG_LENGTH)
+
+
+def stepped(next_after: Callable[[int], int | None], t_ms: int) -> Iterator[int]:
+    """All occurrences after t_ms, one by one."""
+    while (at := next_after(t_ms)) is not None:
+        yield at
+        t_ms = at
+
+
+def first_of(next_after: Callable[[int], int | None], t_ms: int, n: int) -> list[int]:
+    """The first n of them, or as many as there are."""
+    return list(islice(stepped(next_after, t_ms), max(n, 0)))
