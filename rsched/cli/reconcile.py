@@ -107,7 +107,7 @@ async def _watch(settings: RecorderSettings, once: bool, as_json: bool) -> None:
             for tag, store in stores.items():
                 repair, progress, now = await store.restore_progress(), await store.reconciled(), await store.time()
                 if as_json:
-                    print_json({"shard": tag, "now": now, "repair": _plain(repair), "reconcile": _plain(progress)})
+                    print_json({"shard": tag, "now": now, "restore": _plain(repair), "reconcile": _plain(progress)})
                 else:
                     print_fields([(tag, f"{_restoration(repair, now=now)}; {_passing(progress, now=now)}")])
             if once:

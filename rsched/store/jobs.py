@@ -208,7 +208,7 @@ class JobVerbs(Base):
     async def put_calendar(self, team: str, name: str, *, expect: int, entries: Sequence[str] | None) -> VerbReply:
         """A team's calendar, over version `expect` (0: none yet); None deletes it. tags: ok, missing, conflict."""
         body = b"" if entries is None else msgspec.msgpack.encode(list(entries))
-        return await self._verb("exclusions", team=team, name=name, expect=expect, body=body)
+        return await self._verb("put_calendar", team=team, name=name, expect=expect, body=body)
 
     async def get_calendar(self, team: str, names: Iterable[str]) -> dict[str, Exclusions]:
         """The team's calendars of these names that there are."""

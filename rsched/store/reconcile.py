@@ -16,8 +16,8 @@ from rsched.store.failures import DamagedKey
 Found = tuple[str, str]
 EntrySet = Literal["staged", "retries", "leases", "catchup", "heads"]
 KeptSet = Literal["payloads", "triggers", "requests", "finishes", "workers", "unconfirmed"]
-_SET_KEYS = {"calendar": "calendar:*", "open": "open:*", "queue": "q:*", "ready": "ready:*"}
-KeyKind = Literal["calendar", "open", "queue", "ready"]
+_SET_KEYS = {"occurrences": "occurrences:*", "active": "active:*", "queue": "q:*", "ready": "ready:*"}
+KeyKind = Literal["occurrences", "active", "queue", "ready"]
 
 
 # Pauses that could not be ended are put off for less than this.

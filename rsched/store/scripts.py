@@ -19,6 +19,7 @@ _ARGUMENT = re.compile(r"(\w+):(int|text|\[([^\]]*)\])")
 SECTIONS = ("MOVES", "KEYS", "ARGV", "REPLY", "COST")
 
 Value = str | bytes | int
+_LIBRARY = "lib"
 
 
 class Header(NamedTuple):
@@ -120,7 +121,7 @@ def _includes(folder: Path, text: str, seen: list[str], path: tuple[str, ...]) -
             raise ValueError(f"lua/lib: include cycle {' -> '.join((*path, name))}")
         if name in seen:
             continue
-        body = (folder / "lib" / f"{name}.lua").read_text()
+        body = (folder / _LIBRARY / f"{name}.lua").read_text()
         out += _includes(folder, body, seen, (*path, name))
         seen.append(name)
         out.append(_strip(body))
@@ -131,9 +132,24 @@ def _strip(text: str) -> str:
     return "\n".join(line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("--"))
 
 
+@cache
+def _files(folder: Path) -> dict[str, Path]:
+    """Returns the file of each verb; folders only say what a verb is for, so that a name stands once."""
+    files: dict[str, Path] = {}
+    for file in sorted(folder.rglob("*.lua")):
+        if file.parent.name != _LIBRARY and files.setdefault(file.stem, file) != file:
+            raise ValueError(f"{file}: there is a verb of this name in {files[file.stem].parent.name}, too")
+    return files
+
+
+def verb_file(verb: str) -> Path:
+    """Returns the file of a verb. KeyError where there is none."""
+    return _files(lua_folder())[verb]
+
+
 def compose(folder: Path, verb: str, *, shebang: bool = True) -> Script:
     """The whole source of a verb. shebang=False leaves out the `#!lua` line, which fakeredis does not know."""
-    text = (folder / f"{verb}.lua").read_text()
+    text = _files(folder)[verb].read_text()
     header = parse_header(verb, text)
     parts = [*_includes(folder, text, [], ()), _prelude(header), _strip(text)]
     source = "\n".join(p for p in parts if p) + "\n"
@@ -148,4 +164,5 @@ def load(verb: str, *, shebang: bool = True) -> Script:
 
 
 def verbs() -> list[str]:
-    return sorted(f.name[:-4] for f in lua_folder().iterdir() if f.name.endswith(".lua"))
+    """Returns the names of all verbs, in alphabetical order."""
+    return sorted(_files(lua_folder()))

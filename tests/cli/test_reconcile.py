@@ -68,7 +68,7 @@ def test_a_restoration_is_shown_and_not_disturbed(
     assert result.exit_code == 2
     assert "shard s0 is being restored" in result.stderr
     assert "open, restoring definitions: 250 of 1000 (25 %)" in reconcile("--watch", "--once").stdout
-    assert json.loads(reconcile("--watch", "--once", "--json").stdout)["repair"]["jobs_total"] == 1000
+    assert json.loads(reconcile("--watch", "--once", "--json").stdout)["restore"]["jobs_total"] == 1000
 
 
 def test_the_servers_of_a_running_up_are_found_by_its_folder(

@@ -25,9 +25,9 @@ def problems(at: Snapshot) -> list[str]:
     queued = {run for entries in streams.values() for run in entries}
     for run, r in runs.items():
         letter = next((c for c in r.flags if c.islower()), "")
-        open_ = {m.decode(): s for m, s in at.get(f"open:{run[:15]}", [])}
+        active = {m.decode(): s for m, s in at.get(f"active:{run[:15]}", [])}
         own = f"{run}|{r.queue_key}" + (f"|{letter}" if letter else "")
-        waits = letter and open_.get(run, 0) > 0 and min(open_.values()) == 0
+        waits = letter and active.get(run, 0) > 0 and min(active.values()) == 0
         if r.state is RunState.QUEUED and own not in staged and run not in queued and not waits:
             out.append(f"{run} is QUEUED and in no set")
         if r.state is RunState.RETRYING and f"{run}|{r.queue_key}" not in retries and run not in queued:
@@ -64,9 +64,9 @@ def problems(at: Snapshot) -> list[str]:
         if head.state is JobState.PAUSED and head.until and ends.get(job) != head.until:
             out.append(f"the pause of {job} does not end when it should")
     for name, members in at.items():
-        if name.startswith("open:"):
+        if name.startswith("active:"):
             out += [f"{m.decode()} is open and no run" for m, _ in members if m.decode() not in runs]
-        if name.startswith("calendar:"):
+        if name.startswith("occurrences:"):
             at_ = [s for m, s in members if m not in (b"from", b"end")]
             if any(b - a != HOUR for a, b in pairwise(at_)):
                 out.append(f"{name} lacks an occurrence")

@@ -266,7 +266,7 @@ def test_whatever_members_are_taken_by_hand_every_run_is_done_once(
             "definitions",
             "fence",
             "reconcile",
-            "repair",
+            "restore",
             "owners",
             "schedulers",
             "quarantine",

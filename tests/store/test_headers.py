@@ -18,14 +18,14 @@ from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
 from rsched.store.reconcile import SeenRun
 from rsched.store.recovery import RestoreProgress
-from rsched.store.scripts import SECTIONS, compose, load, lua_folder, verbs
+from rsched.store.scripts import SECTIONS, compose, load, lua_folder, verb_file, verbs
 from rsched.store.store import Store, connect
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
 from rsched.store.work import FinishItem
 from tests.core.window import release_at
 
 LUA = lua_folder()
-SOURCES = {v: (LUA / f"{v}.lua").read_text() for v in verbs()}
+SOURCES = {v: verb_file(v).read_text() for v in verbs()}
 LIB = {f.stem: f.read_text() for f in (LUA / "lib").glob("*.lua")}
 INCLUDE = re.compile(r"^--include (\w+)$", re.MULTILINE)
 J, R, WK = JobId("j_0000000000000"), RunId("j_0000000000000:1"), WorkerId("w")

@@ -144,13 +144,13 @@ async def test_verbs_on_a_job_that_cannot_be_read_change_nothing(world: World, r
 
 KEYS = ["due", "heads", "jobs", "runs", "staged", "retries", "leases", "owners", "schedulers", "workers", "requests",
         "finishes", "triggers", "quarantine", "fence", "journal", "definitions", "catchup", "ready", "virtual",
-        "queue", "body", "open", "payloads", "exclusions", "pauses", "paces", "repair"]  # fmt: skip
-VERBS = ["put", "claim", "misfire", "release", "fetch", "finish", "requeue", "renew", "reap", "cancel", "cancel_queued",
-         "trigger", "pause", "remove", "invalidate", "own", "resume", "catch_up", "calendar", "forget", "expired", "adopt",
-         "begin_recovery", "restage", "restore_jobs", "restore_runs", "restore_entries", "open", "backfill", "exclusions",
-         "cancel_waiting", "close", "restore_dues", "restoring", "restore_triggers"]  # fmt: skip
-OPENING = ("restage", "restore_jobs", "restore_dues", "restore_runs", "restore_entries", "restore_triggers", "restoring",
-           "open")  # fmt: skip
+        "queue", "body", "active", "payloads", "calendars", "pauses", "paces", "restore"]  # fmt: skip
+VERBS = ["put", "claim", "resolve_misfires", "release", "fetch", "finish", "requeue", "renew", "reap", "cancel", "cancel_queued",
+         "trigger", "pause", "remove", "invalidate", "acquire_partitions", "resume", "catch_up", "cache_occurrences", "forget", "expired_leases",
+         "adopt", "begin_recovery", "restage", "restore_jobs", "restore_runs", "restore_entries", "finish_recovery", "backfill",
+         "put_calendar", "cancel_waiting", "close", "restore_dues", "report_restore", "restore_triggers"]  # fmt: skip
+WHILE_RECOVERING = ("restage", "restore_jobs", "restore_dues", "restore_runs", "restore_entries", "restore_triggers",
+           "report_restore", "finish_recovery")  # fmt: skip
 
 
 async def call(
@@ -169,7 +169,7 @@ async def call(
     return await {
         "put": lambda: s.put([PutItem(job.id, 1, 5, job.record.pack())], atomic=True),
         "claim": lambda: world.claim(),
-        "misfire": lambda: s.misfire(
+        "resolve_misfires": lambda: s.misfire(
             [MisfireItem(late.id, 1, late.due, late.due + 10**6, late.due, 1, 2, 2, (late.due, late.due))]
         ),
         "release": lambda: s.release(limit=10),
@@ -183,22 +183,22 @@ async def call(
         "cancel_waiting": lambda: s.cancel(waiting),
         "trigger": lambda: s.trigger(job.id, suffix="aaaa", repeat_key="k", payload=b"\xc0"),
         "backfill": lambda: s.backfill(job.id, schedule_version=1, ranges=[(1, 2)]),
-        "exclusions": lambda: s.put_calendar("default", "n", expect=0, entries=["2026-12-25"]),
+        "put_calendar": lambda: s.put_calendar("default", "n", expect=0, entries=["2026-12-25"]),
         "restore_entries": lambda: s.restore_ranges([expected._replace(made_at=7)]),
         "restore_triggers": lambda: s.restore_triggers([(job.id, "k", 5)], generation=2),
         "pause": lambda: s.pause(job.id),
         "remove": lambda: s.remove(job.id),
         "invalidate": lambda: s.invalidate(job.id, schedule_version=1),
-        "own": lambda: s.own("s", lease_ms=1000, take=[1]),
+        "acquire_partitions": lambda: s.own("s", lease_ms=1000, take=[1]),
         "resume": lambda: s.resume(
             paused.id, expect=2, due=paused.due + 10**6, missed=MisfireOutcome(SkippedRange(1, 1, 1), 1, (1, 1))
         ),
         "catch_up": lambda: s.catch_up(
             expected, occurrences=[expected.start], rest=expected._replace(start=expected.end), pace_ms=1, most=9
         ),
-        "calendar": lambda: s.cache_occurrences("SID", after=1, occurrences=[2, 3], ended=True),
+        "cache_occurrences": lambda: s.cache_occurrences("SID", after=1, occurrences=[2, 3], ended=True),
         "forget": lambda: s.forget([(job.id, 1)]),
-        "expired": lambda: s.expired(after_ms=-(10**6), limit=10),
+        "expired_leases": lambda: s.expired(after_ms=-(10**6), limit=10),
         "adopt": lambda: s.adopt(W, lease_ms=1000, queues=["default"], items=[(run.run, 1, run.fence + 1)]),
         "begin_recovery": lambda: s.begin_recovery(3, fence=1),
         "close": s.close_shard,
@@ -206,8 +206,8 @@ async def call(
         "restore_jobs": lambda: s.restore_jobs([(job.id, job.due, newer(job))]),
         "restore_runs": lambda: s.restore_runs([(queued, "1|R|99999999|default:default:1|1|1|5|w|1|1|1|")], lease_ms=9),
         "restore_dues": lambda: s.restore_dues([(job.id, 1, job.due, job.due + 60_000)]),
-        "restoring": lambda: s.set_restore_progress(RestoreProgress("jobs", 2, 0, 1, 0, 1)),
-        "open": lambda: s.finish_recovery(recovery_grace_ms=1000),
+        "report_restore": lambda: s.set_restore_progress(RestoreProgress("jobs", 2, 0, 1, 0, 1)),
+        "finish_recovery": lambda: s.finish_recovery(recovery_grace_ms=1000),
     }[verb]()
 
 
@@ -241,7 +241,7 @@ async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_con
         )
         await world.store.misfire([item])
         (expected,) = await world.store.catchup(limit=10)
-        if verb in OPENING:
+        if verb in WHILE_RECOVERING:
             assert await world.store.begin_recovery(2, fence=1)
         return {
             "job": job,
@@ -256,9 +256,9 @@ async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_con
     for name in KEYS:
         given = await arrange()
         key = getattr(world.keys, name)
-        p = given[{"misfire": "late", "resume": "paused"}.get(verb, "job")].p
+        p = given[{"resolve_misfires": "late", "resume": "paused"}.get(verb, "job")].p
         part = {
-            "open": given["run"].run[:15],
+            "active": given["run"].run[:15],
             "due": p,
             "jobs": p,
             "body": p,

@@ -37,7 +37,7 @@ async def _everything(w: World, *, write: bool) -> list[Found]:
         found += (await w.store.repair_queue(queue_key, "-", count=100, write=write))[1]
     found += (await w.store.repair_ready_teams("default", 0, count=100, write=write))[1]
     found += (await _runs(w, write=write))[0]
-    _, names = await w.store.page_of_keys("open", cursor=0, count=100_000)
+    _, names = await w.store.page_of_keys("active", cursor=0, count=100_000)
     for job in names:
         found += (await w.store.repair_active_runs(JobId(job), 0, count=100, write=write))[1]
     kept: tuple[KeptSet, ...] = ("workers", "requests", "finishes", "unconfirmed", "payloads", "triggers")
@@ -306,7 +306,7 @@ async def test_what_belonged_to_a_dead_worker_goes(world: World) -> None:
     await c.hset(k.payloads, "j_0000000000000:1", b"x")
     found = await _everything(world, write=True)
     assert sorted(kind for kind, _ in found) == [
-        "finish_of_no_worker", "unconfirmed_of_no_worker", "payload_without_run", "request_of_no_worker", "trigger_past_a_day",
+        "finish_of_no_worker", "payload_without_run", "request_of_no_worker", "trigger_past_a_day", "unconfirmed_of_no_worker",
         "worker_silent",
     ]  # fmt: skip
     assert await _everything(world, write=True) == []

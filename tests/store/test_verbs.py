@@ -171,7 +171,7 @@ async def test_claim_writes_run_stage_due_and_watermark_and_names_what_it_leaves
     assert world.kinds(await world.events(before)) == ["Run", "Watermark"]
     before = await world.snapshot()
     await world.store.cache_occurrences("SID", after=cron.due, occurrences=[cron.due + 60_000], ended=True)
-    assert changed(before, await world.snapshot()) == {"calendar:SID"}
+    assert changed(before, await world.snapshot()) == {"occurrences:SID"}
     assert (await world.claim(cron)).total == 1
 
 

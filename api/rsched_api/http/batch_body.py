@@ -11,10 +11,11 @@ import msgspec
 from rsched.core.errors import FieldError, Invalid, RschedError, TooLarge, invalid
 from rsched.core.jobs import records
 from rsched.core.jobs.model import JobSpec, JobView
+from rsched.core.jobs.records import definition_too_large
 from rsched.core.jobs.validate import decode, parse_job
 from rsched.core.schedule.schedule import Calendars, Resolved, Schedule, calendar_names
 from rsched.runtime.clock import Clock
-from rsched_api.http.requests import MAX_BODY_BYTES, too_large
+from rsched_api.http.requests import MAX_BODY_BYTES
 
 MAX_JOBS = 10_000
 MAX_BATCH_BYTES = 32 * 1024 * 1024
@@ -101,7 +102,7 @@ async def parsed(
         await pace.breathe()
         text = bytes(part)
         if len(text) > MAX_BODY_BYTES:
-            raise at_index(index, too_large())
+            raise at_index(index, definition_too_large())
         try:
             spec = parse_job(text)
             calendars = _NONE

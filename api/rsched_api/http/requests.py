@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rsched.core.errors import FieldError, Invalid, TooLarge, Unavailable, invalid
 from rsched.core.jobs.model import MAX_DEFINITION_BYTES
+from rsched.core.jobs.records import definition_too_large
 from rsched.core.jobs.validate import check_value
 
 # JSON may be up to this much longer than what is kept of it (spaces, escapes); past it nothing more is read.
@@ -39,12 +40,9 @@ def part(request: Request, name: str) -> str:
     return unquote(request.path_params[name], errors="replace")
 
 
-def too_large() -> TooLarge:
-    fix = "keep large payloads elsewhere and send a reference"
-    return TooLarge(errors=[FieldError("", f"a definition has at most {MAX_DEFINITION_BYTES} bytes; {fix}")])
-
-
-async def body(request: Request, *, most: int = MAX_BODY_BYTES, refused: Callable[[], TooLarge] = too_large) -> bytes:
+async def body(
+    request: Request, *, most: int = MAX_BODY_BYTES, refused: Callable[[], TooLarge] = definition_too_large
+) -> bytes:
     """The whole body. TooLarge as soon as it has more than `most` bytes; the rest is never read."""
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared[:18]) > most:

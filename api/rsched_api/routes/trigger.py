@@ -13,11 +13,12 @@ from rsched.core.errors import Conflict, FieldError, Invalid
 from rsched.core.ids import JobId, RunId, manual_run_id_of, short_hash
 from rsched.core.jobs.model import MAX_DEFINITION_BYTES, Overlap
 from rsched.core.jobs.packed import FLAG_PAYLOAD, KEYED_FOR_MS, OVERLAP_ANYWAY, overlap_code
+from rsched.core.jobs.records import definition_too_large
 from rsched.core.jobs.validate import check_value
 from rsched.ledger import StoredRun
 from rsched_api.http import find
 from rsched_api.http.deps import Deps, deps_of, recorded, settled, write
-from rsched_api.http.requests import idempotency_key, too_large
+from rsched_api.http.requests import idempotency_key
 from rsched_api.routes.control import optional
 from rsched_api.views import queued_run, respond, run_view
 
@@ -66,7 +67,7 @@ def _packed(payload: Any) -> bytes | None:
         raise Invalid(errors=errors)
     packed = msgspec.msgpack.encode(payload)
     if len(packed) > MAX_DEFINITION_BYTES:
-        raise too_large()
+        raise definition_too_large()
     return packed
 
 

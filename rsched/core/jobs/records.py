@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 
 import msgspec
-from rsched_api.http.requests import too_large
 
 from rsched.core.durations import parse_duration
-from rsched.core.errors import invalid
+from rsched.core.errors import FieldError, TooLarge, invalid
 from rsched.core.jobs.model import MAX_DEFINITION_BYTES, Definition, JobSpec, encode_definition
 from rsched.core.jobs.packed import JobHead, JobRecord, misfire_code, overlap_code
 from rsched.core.schedule import schedule as schedules
@@ -35,6 +34,12 @@ def is_last_put_by(definition: Definition, request_hash: str) -> bool:
 
 def hash_after_put(before: Definition, request_hash: str) -> str:
     return f"{before.body_hash.partition('.')[0]}.{request_hash}"
+
+
+def definition_too_large() -> TooLarge:
+    """Returns the refusal of a definition that is over the limit."""
+    fix = "keep large payloads elsewhere and send a reference"
+    return TooLarge(errors=[FieldError("", f"a definition has at most {MAX_DEFINITION_BYTES} bytes; {fix}")])
 
 
 def definition_of(
@@ -69,7 +74,7 @@ def definition_of(
         body_hash=request_hash,
     )
     if len(encode_definition(definition)) > MAX_DEFINITION_BYTES:
-        raise too_large()
+        raise definition_too_large()
     return definition
 
 

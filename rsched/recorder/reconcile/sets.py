@@ -76,7 +76,7 @@ class SetParts:
     async def open(self) -> Part:
         """The open runs of jobs whose runs must not overlap."""
         p = self._pass
-        async for jobs in self._keys("open"):
+        async for jobs in self._keys("active"):
             for job in jobs:
                 cursor = -1
                 while cursor and is_job_id(job):
@@ -89,7 +89,7 @@ class SetParts:
     async def calendars(self) -> Part:
         """Cached occurrences: one that lacks an occurrence would skip it silently. Those of no job expire by themselves."""
         p = self._pass
-        async for names in self._keys("calendar"):
+        async for names in self._keys("occurrences"):
             known = [n for n in names if n in p.schedules]
             jobs = await p.store.get_jobs([p.schedules[n] for n in known])
             for name in known:
