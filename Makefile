@@ -1,11 +1,11 @@
 # One entry for people and CI alike. Everything runs in .venv, which `make setup` creates; no compiler is needed.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test package-test check generated fix bench faults docs
+.PHONY: help setup run test package-test image-test check generated fix bench faults docs
 PY := .venv/bin/python
 STAMP := .venv/.rsched-setup
 
 help:
-	@echo "make run | test | package-test | check | fix | bench | faults | docs   (ARGS=... is passed on)"
+	@echo "make run | test | package-test | image-test | check | fix | bench | faults | docs   (ARGS=... is passed on)"
 
 setup: $(STAMP)
 
@@ -30,6 +30,10 @@ test: setup
 # The wheel and the sdist, each installed into a new environment and started; needs a package index.
 package-test: setup
 	$(PY) -m pytest -m packaging tests/packaging $(ARGS)
+
+# The container image with a fleet of its containers; needs podman (or ENGINE=docker), and root unless BASE names an image.
+image-test: setup
+	$(PY) -m docker.try_image --engine '$(or $(ENGINE),podman)' --base '$(BASE)'
 
 check: setup
 	.venv/bin/ruff check .
