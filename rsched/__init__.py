@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from rsched.version import __version__
+
 if TYPE_CHECKING:
     from rsched.client import AsyncClient as AsyncClient
     from rsched.client import Client as Client
@@ -12,7 +14,6 @@ if TYPE_CHECKING:
     from rsched.worker.app import Worker as Worker
     from rsched.worker.context import JobContext as JobContext
 
-__version__ = "0.1.0"
 __all__ = ["AsyncClient", "Client", "JobContext", "RschedError", "Worker", "__version__"]
 
 _HOME = {

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from rsched.core.answers import BackfillView, BulkAnswer, CalendarView, ForecastView, Preview, SkipView
 from rsched.core.jobs.model import JobSpec, JobView, RunView
 from rsched.core.states import JobState, RunState
+from rsched.version import __version__
 from rsched_api.http.ack import ACKS, HEADER, changes
 from rsched_api.http.batch_body import MAX_BATCH_BYTES, MAX_JOBS, BatchAnswer, BatchRequest
 from rsched_api.http.problems import Problem
@@ -231,7 +232,7 @@ def document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "rsched",
-            "version": "1",
+            "version": __version__,
             "description": "A Redis-native job scheduler. Errors are RFC 9457 problem documents.",
         },
         "paths": paths,

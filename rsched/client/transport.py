@@ -18,6 +18,7 @@ from urllib.parse import urlencode, urlsplit
 from rsched.client.problems import error_of
 from rsched.core.errors import Misconfigured, NotFound, RschedError, Unavailable
 from rsched.runtime.clock import Clock
+from rsched.version import __version__
 
 _FIRST_BACKOFF_MS = 100.0
 _LAST_BACKOFF_MS = 3000.0
@@ -56,7 +57,7 @@ class Transport:
         self._https = parts.scheme == "https"
         self._host, self._port, self._root = parts.hostname, port, parts.path.rstrip("/")
         self._timeout_s, self._retry_for_ms = timeout_s, retry_for_s * 1000
-        self._headers = {"Accept": "application/json", "User-Agent": "rsched-python", **headers}
+        self._headers = {"Accept": "application/json", "User-Agent": f"rsched-python/{__version__}", **headers}
         self._context = ssl_context
         self._clock = clock
         self._idle: list[http.client.HTTPConnection] = []
