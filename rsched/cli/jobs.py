@@ -35,7 +35,7 @@ def list_jobs(
 ) -> None:
     """List jobs."""
     with options.client(url) as client:
-        page = client.jobs_page(team=team, state=state, name=name, tag=tag, q=q, limit=limit, cursor=cursor)
+        page = client.list_jobs_page(team=team, state=state, name=name, tag=tag, q=q, limit=limit, cursor=cursor)
     print_json(page) if as_json else shown.jobs(page)
 
 
@@ -59,7 +59,7 @@ def runs(
 ) -> None:
     """List the runs of a job, the latest first."""
     with options.client(url) as client:
-        page = client.runs_page(job, team=team, status=status, limit=limit, cursor=cursor)
+        page = client.list_runs_page(job, team=team, status=status, limit=limit, cursor=cursor)
     print_json(page) if as_json else shown.runs(page)
 
 
