@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rsched.cli import control, create, options, shown
+from rsched.cli import control, create, options, shown, update
 from rsched.cli.group import Commands
 from rsched.cli.options import Cursor, JobRef, Json, Limit, Team, Url
 from rsched.cli.output import print_json
@@ -19,6 +19,7 @@ def _option(name: str, text: str) -> Any:
 
 
 create.add_to(app)
+update.add_to(app)
 
 
 @app.command("list")

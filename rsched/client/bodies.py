@@ -35,7 +35,7 @@ Day = str | date
 
 
 class JobOptions(TypedDict, total=False):
-    """What a job is made of, each as a keyword argument.
+    """What a job is made of, each as a keyword argument; one that is None is as if it were left out.
 
     Attributes:
         team: The team that owns the job, by default `default`.
@@ -75,41 +75,41 @@ class JobOptions(TypedDict, total=False):
         tags: Any number of labels.
     """
 
-    team: str
-    schedule: ScheduleSpec | Mapping[str, Any]
-    cron: str
-    timezone: Zone
-    every: Length
-    anchor: Instant
-    at: Instant
-    delay: Length
-    second: str | int
-    year: str | int
-    dst: DstPolicy | Mapping[str, str]
-    exclude: Sequence[Day]
-    start: Instant
-    end: Instant
-    max_runs: int
-    window: Length
-    schedules: Sequence[ScheduleSpec | Mapping[str, Any]]
-    target: Target | Mapping[str, Any]
-    url: str
-    method: str
-    headers: Mapping[str, str]
+    team: str | None
+    schedule: ScheduleSpec | Mapping[str, Any] | None
+    cron: str | None
+    timezone: Zone | None
+    every: Length | None
+    anchor: Instant | None
+    at: Instant | None
+    delay: Length | None
+    second: str | int | None
+    year: str | int | None
+    dst: DstPolicy | Mapping[str, str] | None
+    exclude: Sequence[Day] | None
+    start: Instant | None
+    end: Instant | None
+    max_runs: int | None
+    window: Length | None
+    schedules: Sequence[ScheduleSpec | Mapping[str, Any]] | None
+    target: Target | Mapping[str, Any] | None
+    url: str | None
+    method: str | None
+    headers: Mapping[str, str] | None
     body: Any
-    function: str
-    queue: str
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any]
+    function: str | None
+    queue: str | None
+    args: Sequence[Any] | None
+    kwargs: Mapping[str, Any] | None
     payload: Any
-    timeout_s: float | timedelta
-    retry: RetryPolicy | Mapping[str, Any]
-    max_attempts: int
-    misfire_policy: MisfirePolicy
-    misfire: Misfire | Mapping[str, Any]
-    overlap: Overlap
-    priority: Priority
-    tags: Sequence[str]
+    timeout_s: float | timedelta | None
+    retry: RetryPolicy | Mapping[str, Any] | None
+    max_attempts: int | None
+    misfire_policy: MisfirePolicy | None
+    misfire: Misfire | Mapping[str, Any] | None
+    overlap: Overlap | None
+    priority: Priority | None
+    tags: Sequence[str] | None
 
 
 _SCHEDULE = ScheduleSpec.__struct_fields__
@@ -118,8 +118,15 @@ _FUNCTION = ("function", "queue", "args", "kwargs")
 _POLICIES = ("team", "timeout_s", "misfire_policy", "misfire", "overlap", "priority", "tags")
 _WHOLE = ("payload", "schedule", "schedules", "target", "retry", "max_attempts")
 _KNOWN = frozenset((*_SCHEDULE, *_HTTP, *_FUNCTION, *_POLICIES, *_WHOLE))
-# What makes a schedule one of its kinds, and what goes with that kind alone.
-_KINDS = {"cron": ("second", "year", "dst"), "every": ("anchor",), "at": (), "delay": ()}
+# Of each kind of schedule: what it cannot have. (An interval has a time zone where it excludes dates.)
+_OF_CRON = ("cron", "second", "year", "dst")
+_OF_RECURRING = (*_OF_CRON, "timezone", "every", "anchor", "start", "end", "max_runs", "exclude")
+_GONE = {
+    "cron": ("every", "anchor", "at", "delay"),
+    "every": (*_OF_CRON, "at", "delay"),
+    "at": (*_OF_RECURRING, "delay"),
+    "delay": (*_OF_RECURRING, "at"),
+}
 
 
 class JobFilter(TypedDict, total=False):
@@ -186,12 +193,14 @@ def patch_body(changes: Mapping[str, Any]) -> dict[str, Any]:
     """
     _check(changes)
     body = _policies(changes)
-    if "schedules" in changes:
+    if changes.get("schedules") is not None:
         body |= {"schedule": None, **_schedule(changes)}
     elif schedule := _part(changes, "schedule", _SCHEDULE):
         body |= _switched(schedule)
     elif "schedule" in changes:
         body["schedule"] = schedule
+    if "schedules" in changes:
+        body.setdefault("schedules", None)
     if any(k in changes for k in ("target", *_HTTP, *_FUNCTION)):
         target = _target(changes)
         others = {"http": _FUNCTION, "function": _HTTP}.get(target.get("type", ""), ()) if target else ()
@@ -276,11 +285,10 @@ def _schedule(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _switched(schedule: dict[str, Any]) -> dict[str, Any]:
     """The members of a schedule, and null for what only other kinds of schedules have."""
-    kind = next((k for k in _KINDS if schedule.get(k) is not None), None)
+    kind = next((k for k in _GONE if schedule.get(k) is not None), None)
     if kind is None:
         return {"schedule": schedule}
-    gone = [name for other, parts in _KINDS.items() if other != kind for name in (other, *parts)]
-    return {"schedule": {**dict.fromkeys(gone), **schedule}, "schedules": None}
+    return {"schedule": {**dict.fromkeys(_GONE[kind]), **schedule}, "schedules": None}
 
 
 def _part(given: Mapping[str, Any], whole: str, names: Sequence[str]) -> dict[str, Any]:

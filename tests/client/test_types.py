@@ -106,6 +106,12 @@ def test_a_change_names_what_changes_and_takes_away_what_the_new_kind_cannot_hav
         "schedule": {"cron": None, "second": None, "year": None, "dst": None, "at": None, "delay": None, "every": "5m"},
         "schedules": None,
     }
+    assert patch_body({"cron": "@daily", "window": None})["schedule"] == {
+        "every": None, "anchor": None, "at": None, "delay": None, "cron": "@daily", "window": None,
+    }  # fmt: skip
+    assert set(patch_body({"at": "2027-01-01T00:00:00Z"})["schedule"]) == set(ScheduleSpec.__struct_fields__) - {
+        "window"
+    }
     assert patch_body({"function": "f"})["target"] == {
         "url": None, "method": None, "headers": None, "body": None, "type": "function", "function": "f",
     }  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,7 +65,7 @@ class Installed(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     folder = tmp_path_factory.mktemp("sdk")
     pip = ["-m", "pip", "--quiet", "--disable-pip-version-check"]
     build = [sys.executable, *pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(folder), str(ROOT)]
@@ -75,7 +74,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
     install = [str(folder / "venv/bin/python"), *pip, "install", "-c", str(ROOT / "constraints.txt"), str(wheel)]
     subprocess.run(install, check=True, capture_output=True, cwd=folder)
-    yield Installed(folder / "venv")
+    return Installed(folder / "venv")
 
 
 def test_it_brings_two_packages_and_little_to_store(installed: Installed) -> None:

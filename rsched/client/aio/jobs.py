@@ -119,7 +119,8 @@ class AsyncJobs:
             changes: A JSON merge patch (RFC 7396) in place of options; in it None takes a field away, or sets its default.
             if_match: The version that was seen; the job is changed only while it has this one.
             ack: Where the change has to be before the call returns; by default in Postgres.
-            **options: What changes; see JobOptions. team says whose name it is; the team of a job cannot change.
+            **options: What changes; see JobOptions. None takes a field away, or sets its default. team says whose name it is;
+                the team of a job cannot change.
 
         Raises:
             NotFound: There is no such job.
