@@ -80,6 +80,10 @@ class Schedules:
     def get_calendar(self, team: str, name: str) -> CalendarView:
         """Reads one calendar of a team, with its dates.
 
+        Args:
+            team: The team that has it.
+            name: Its name.
+
         Raises:
             NotFound: There is no such calendar.
         """
