@@ -124,7 +124,7 @@ def test_what_dies_is_started_again_and_works(start: Callable[..., Up]) -> None:
         until(lambda name=name: up.pids().get(name, pids[name]) != pids[name])
         assert f"{name} ended with code -9, starting it again in 0.5 s" in up.said()
     with up.client() as client:
-        assert until(client.ready)
+        assert until(client.is_ready)
 
 
 def test_with_restart_off_what_dies_stays_away(start: Callable[..., Up]) -> None:
