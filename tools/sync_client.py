@@ -15,6 +15,8 @@ SOURCE, MADE = Path("rsched/client/aio"), Path("rsched/client/sync")
 # In this order, on whole words.
 _WORDS = (
     (r"async (def|with|for)\b", r"\1"),
+    (r"\n *settle_at_exit\(\)", ""),
+    (r", settle_at_exit\b", ""),
     (r"await ", ""),
     (r"\b__a(enter|exit)__", r"__\1__"),
     (r"\baclose\b", "close"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -13,8 +14,10 @@ from pyreqwest.exceptions import ClientClosedError, DetailedPyreqwestError, Pyre
 
 from rsched.client.attempts import BrokenOff
 from rsched.core.errors import Misconfigured, RschedError, Unavailable
+from rsched.runtime.clock import SystemClock
 
 B = TypeVar("B", bound=BaseClientBuilder)
+_SETTLE_MS = 50.0
 _CERTIFICATE = "BEGIN CERTIFICATE"
 
 
@@ -63,6 +66,20 @@ class Server(NamedTuple):
             last = f"no answer in {self.timeout_s:g} s"
         kind = BrokenOff if "client error (SendRequest)" in causes else Unavailable
         return kind(f"{self.url} does not answer ({last}); is `rsched api` or `rsched up` running?")
+
+
+def settle_at_exit() -> None:
+    """Lets the library's thread hand its last answer over before the interpreter ends.
+
+    Its thread may still hold Python's lock for an instant after an awaited call has returned; a program that ends in that instant
+    is aborted (seen with 0.15.1: PyGILState_Release). Registered by the async way alone; the sync one has no such thread.
+    """
+    atexit.unregister(_settle)
+    atexit.register(_settle)
+
+
+def _settle() -> None:
+    SystemClock().sleep_sync(_SETTLE_MS)
 
 
 def address(base_url: str) -> str:

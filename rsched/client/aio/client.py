@@ -12,7 +12,7 @@ from rsched.client.aio.jobs import AsyncJobs
 from rsched.client.aio.runs import AsyncRuns
 from rsched.client.aio.schedules import AsyncSchedules
 from rsched.client.request import get
-from rsched.client.server import Server, address
+from rsched.client.server import Server, address, settle_at_exit
 from rsched.core.errors import RschedError
 from rsched.runtime.clock import Clock, SystemClock
 
@@ -51,6 +51,7 @@ class AsyncClient(AsyncJobs, AsyncControl, AsyncRuns, AsyncSchedules):
         clock: Clock | None = None,
     ) -> None:
         server = Server(address(base_url), timeout_s, headers or {}, ca_file, max_connections)
+        settle_at_exit()
         self._connection = AsyncConnection(server, retry_for_s=retry_for_s, clock=clock or SystemClock())
 
     async def __aenter__(self) -> AsyncClient:
