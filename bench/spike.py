@@ -15,7 +15,7 @@ from rsched.core.jobs.model import ScheduleSpec
 from rsched.runtime.clock import Clock
 from rsched.store.store import Store
 
-APP = "bench.noop_app:worker"
+APP = "bench.noop_app:app"
 # Puts end before claiming begins, so that the two are not measured as one.
 _LOOKAHEAD_MS = 5000
 

@@ -157,7 +157,9 @@ class FakeStore:
             self.jobs[job] = now_paused._replace(head=head)
         return reply
 
-    async def resume(self, job: str, *, expect: int, due: int | None, missed: MisfireOutcome = NOTHING_MISSED) -> VerbReply:
+    async def resume(
+        self, job: str, *, expect: int, due: int | None, missed: MisfireOutcome = NOTHING_MISSED
+    ) -> VerbReply:
         to = JobState.COMPLETED if due is None and missed == NOTHING_MISSED else JobState.ACTIVE
         reply = self._verb(job, expect, already=JobState.ACTIVE, to=to)
         if reply.tag == "ok":

@@ -66,7 +66,11 @@ def test_a_replaced_job_keeps_its_pause_as_it_was(world: World) -> None:
     [
         (None, None, MisfireOutcome(SkippedRange(3, NOW + 10 * SECOND, NOW + 30 * SECOND))),
         ("run_all", None, MisfireOutcome(catch_up=(NOW + 10 * SECOND, NOW + 30 * SECOND))),
-        ("run_all", "run_once", MisfireOutcome(SkippedRange(2, NOW + 10 * SECOND, NOW + 20 * SECOND), NOW + 30 * SECOND)),
+        (
+            "run_all",
+            "run_once",
+            MisfireOutcome(SkippedRange(2, NOW + 10 * SECOND, NOW + 20 * SECOND), NOW + 30 * SECOND),
+        ),
     ],
 )
 def test_resume_settles_what_was_missed_as_asked_or_as_the_pause_said(

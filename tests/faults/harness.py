@@ -23,7 +23,7 @@ from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
 from tests.faults.agreement import disagreements
 
-APP = "tests.faults.app:worker"
+APP = "tests.faults.app:app"
 # 5,000 for a full run; what is default here keeps each test under half a minute.
 RUNS = int(os.environ.get("FAULTS_RUNS", "1500"))
 SPREAD_MS = 4000

@@ -49,7 +49,7 @@ class Story(NamedTuple):
 
 async def act(policies: list[tuple[str, tuple[float, float]]]) -> dict[str, Story]:
     """Lets a job of each policy and measure run for the scene; what became of it by "policy-roomy" or "policy-tight"."""
-    async with with_api({"RSCHED_WORKER_APP": "tests.faults.busy_app:worker"}) as (run, api):
+    async with with_api({"RSCHED_WORKER_APP": "tests.faults.busy_app:app"}) as (run, api):
         store = run.w.store
         begin = await store.time() + 1500
         bodies = [_body(policy, measure, begin) for policy, measure in policies]

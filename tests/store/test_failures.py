@@ -127,7 +127,11 @@ async def test_a_key_of_another_type_is_named_with_its_fix_and_verbs_go_on_once_
         (keys.due(job.p), lambda: world.claim(job), "'due'"),
         (keys.heads, lambda: store.heads(within_ms=0), keys.heads),
         (keys.pauses, lambda: store.ended_pauses(limit=1), keys.pauses),
-        (keys.leases, lambda: store.expired(after_ms=0, limit=1), "expired_leases.lua: local runs = redis.call('ZRANGE'"),
+        (
+            keys.leases,
+            lambda: store.expired(after_ms=0, limit=1),
+            "expired_leases.lua: local runs = redis.call('ZRANGE'",
+        ),
     ]
     for key, call, named in calls:
         kept = await world.client.dump(key)

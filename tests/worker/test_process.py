@@ -29,7 +29,7 @@ from rsched.runtime.clock import SystemClock
 from rsched.runtime.service import run
 from rsched.worker.main import run_worker
 settings = WorkerSettings(
-    redis_url={url!r}, prefix={prefix!r}, app="tests.worker.an_app:worker",
+    redis_url={url!r}, prefix={prefix!r}, app="tests.worker.an_app:app",
     lease_ms=3000, renew_ms=500, stop_margin_ms=1000, drain_s=0.3,
 )
 run(lambda stop: run_worker(settings, stop, clock=SystemClock()))

@@ -32,11 +32,11 @@ async def post_job(request: Request) -> Response:
     query(request)
     key = idempotency_key(request)
     made = await create(deps, parse_job(await body(request)), key)
-    return await _made(deps, made, status=201)
+    return await made_response(deps, made, status=201)
 
 
-async def _made(deps: Deps, made: Made, *, status: int) -> Response:
-    """The job, and what in its schedule is perhaps not meant."""
+async def made_response(deps: Deps, made: Made, *, status: int) -> Response:
+    """Shows the job, and what in its schedule may not be meant."""
     definition, now = made.record.definition, deps.store.now_ms()
     calendars = await calendars_of(deps, definition)
     told = warnings(definition, now_ms=now, calendars=calendars)
@@ -81,7 +81,7 @@ async def put_job(request: Request) -> Response:
         _same("name", owner.name, name)
     spec = msgspec.structs.replace(spec, name=name, team=team)
     made = await _put(deps, job_id, spec, version=version)
-    return await _made(deps, made, status=201 if made.created else 200)
+    return await made_response(deps, made, status=201 if made.created else 200)
 
 
 async def _put(deps: Deps, job_id: JobId | None, spec: JobSpec, *, version: int | None) -> Made:

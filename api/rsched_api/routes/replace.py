@@ -30,9 +30,23 @@ class _Present(NamedTuple):
     in_redis: bool
 
 
-async def replace(deps: Deps, job_id: JobId, spec: JobSpec, *, if_match: int | None) -> Made:
-    """The job with this definition (its own team and name in it), recorded. NotFound, VersionConflict."""
-    request_hash = records.body_hash(spec)
+async def replace(
+    deps: Deps, job_id: JobId, spec: JobSpec, *, if_match: int | None, request_hash: str | None = None
+) -> Made:
+    """Gives the job this definition (its own team and name in it), recorded.
+
+    Args:
+        deps: What the API works with.
+        job_id: Which job.
+        spec: The whole definition.
+        if_match: The version that the caller has seen; None where it does not matter.
+        request_hash: What a repeat of the request is known by; by default the definition's own.
+
+    Raises:
+        NotFound: There is no such job.
+        VersionConflict: It has another version than if_match.
+    """
+    request_hash = request_hash or records.body_hash(spec)
     for _ in range(_TRIES):
         before = await _present(deps, job_id)
         version = before.record.head.version

@@ -1,0 +1,1 @@
+"""What generates files of this repository; `python -m tests.generated` (`make docs`) calls it."""
