@@ -39,7 +39,7 @@ async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: 
         for shard in tags:
             store = Store.open(settings.redis_url, prefix=settings.prefix, shard=shard, clock=clock)
             stack.push_async_callback(_closed, store)
-            store.metrics = metrics
+            store.connection.metrics = metrics
             watches.append(ShardWatch(store, ledger, shard=shard, metrics=metrics, clock=clock))
             ladders.append(LoadShedding(store, log=_log))
             recorders.append(ShardRecorder(store, ledger, shard=shard, settings=settings, clock=clock))

@@ -35,7 +35,7 @@ class Ownership:
         self._share: frozenset[int] = frozenset()
         self.epochs: dict[int, int] = {}
         self.next_end: int | None = None
-        self._generation = store.generation
+        self._generation = store.connection.generation
 
     async def step(self) -> bool:
         """Renews the lease, takes what falls to this scheduler, gives up what no longer does. More: it just changed."""
@@ -43,10 +43,10 @@ class Ownership:
         take = [p for p in self._share if p not in self.epochs]
         for p in give:
             del self.epochs[p]
-        reply = await self._store.own(self._scheduler, lease_ms=self._lease_ms, take=take, give=give)
-        if self._store.generation != self._generation:
+        reply = await self._store.partitions.acquire(self._scheduler, lease_ms=self._lease_ms, take=take, give=give)
+        if self._store.connection.generation != self._generation:
             # Opened anew: Redis may have forgotten who owned what, so all are taken again.
-            self._generation = self._store.generation
+            self._generation = self._store.connection.generation
             self.epochs.clear()
             self.epochs.update(reply.taken)
             self._live = ()
@@ -73,5 +73,5 @@ class Ownership:
 
     async def leave(self) -> None:
         """Frees all partitions for the others at once."""
-        await self._store.own(self._scheduler, lease_ms=0)
+        await self._store.partitions.acquire(self._scheduler, lease_ms=0)
         self.epochs.clear()

@@ -14,7 +14,7 @@ class Releaser:
         self.next_at: int | None = None
 
     async def step(self) -> bool:
-        reply = await self._store.release(limit=self._batch)
+        reply = await self._store.runs.release(limit=self._batch)
         self.next_at = reply.next_at
-        self._store.metrics.add(RELEASED, by=reply.total)
+        self._store.connection.metrics.add(RELEASED, by=reply.total)
         return reply.more

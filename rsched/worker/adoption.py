@@ -48,7 +48,7 @@ class Adoption:
             if a.ended or (a.deadline > sent and not (a.stopping is not None and a.stopping.forfeits))
         ]  # fmt: skip
         items = [(a.run, a.attempt, a.fence) for a in mine]
-        tags = await self._store.adopt(self._worker, lease_ms=self._lease_ms, queues=self._queues, items=items)
+        tags = await self._store.runs.adopt(self._worker, lease_ms=self._lease_ms, queues=self._queues, items=items)
         for a, tag in zip(mine, tags, strict=True):
             if tag == "ok":
                 a.deadline = max(a.deadline, sent + self._lease_ms - self._margin_ms)

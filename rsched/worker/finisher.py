@@ -9,7 +9,7 @@ from rsched.core.jobs.model import queue_of
 from rsched.runtime.clock import Clock
 from rsched.runtime.loop import Wake
 from rsched.runtime.metrics import Metrics
-from rsched.store.work import FinishItem
+from rsched.store.run_values import FinishItem
 from rsched.worker.adoption import Adoption
 from rsched.worker.attempt import ActiveAttempts, Attempt
 from rsched.worker.ports import WorkStore
@@ -59,7 +59,9 @@ class Finisher:
             self._request += 1
             self._era = self._adoption.era
         await self._adoption.settle()
-        tags = await self._store.finish(self._worker, request=self._request, items=[item for _, item in self._batch])
+        tags = await self._store.runs.finish(
+            self._worker, request=self._request, items=[item for _, item in self._batch]
+        )
         again = []
         for entry, tag in zip(self._batch, tags, strict=True):
             # Redis may have lost the run, or adopted it again after an answer of which we don't know: present it anew.

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Protocol
 
 from rsched.core.ids import RunId, WorkerId
-from rsched.store.work import FetchReply, FinishItem, RenewReply
+from rsched.store.run_values import FetchReply, FinishItem, RenewReply
 
 
 class WorkStore(Protocol):

@@ -11,8 +11,10 @@ from rsched.core.jobs.packed import JobHead, JobRecord, RunRecord, misfire_code,
 from rsched.core.schedule.misfire import NOTHING_MISSED, MisfireOutcome
 from rsched.core.states import JobState, RunState
 from rsched.ledger.stored import StoredCalendar, StoredRun, StoredSkip, with_attempts
-from rsched.store.jobs import Exclusions, PutReply, TriggerReply, VerbReply
-from rsched.store.recovery import RestoreProgress
+from rsched.store.calendars import Exclusions
+from rsched.store.jobs import PutReply, TriggerReply
+from rsched.store.replies import VerbReply
+from rsched.store.restore import RestoreProgress
 
 NOW = 1_793_000_000_000
 
@@ -157,7 +159,9 @@ class FakeStore:
             self.jobs[job] = now_paused._replace(head=head)
         return reply
 
-    async def resume(self, job: str, *, expect: int, due: int | None, missed: MisfireOutcome = NOTHING_MISSED) -> VerbReply:
+    async def resume(
+        self, job: str, *, expect: int, due: int | None, missed: MisfireOutcome = NOTHING_MISSED
+    ) -> VerbReply:
         to = JobState.COMPLETED if due is None and missed == NOTHING_MISSED else JobState.ACTIVE
         reply = self._verb(job, expect, already=JobState.ACTIVE, to=to)
         if reply.tag == "ok":

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsched.core.errors import Unavailable
-from rsched.store.recovery import RestoreProgress
+from rsched.store.restore import RestoreProgress
 from tests.api.conftest import World, job
 
 
@@ -19,7 +19,7 @@ def test_a_repeat_makes_nothing_anew_while_definitions_come_back(
     body: Any = one if path == "/v1/jobs" else {"jobs": [one]}
     assert world.call("POST", f"{path}?ack=redis", body, Idempotency_Key="k1").status == 201
     world.store.jobs.clear()
-    world.store.generation = "2"
+    world.store.connection.generation = "2"
     world.store.restoration = RestoreProgress("jobs", 2, 0, 10, 0, 0)
 
     async def away(*_: object) -> Any:

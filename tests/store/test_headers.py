@@ -14,14 +14,15 @@ from rsched.core.jobs.packed import KEYED_FOR_MS, JobHead, RunRecord, unpack_hea
 from rsched.core.schedule.misfire import MisfireOutcome
 from rsched.core.states import MOVES, JobState, RunState
 from rsched.runtime.clock import SystemClock
+from rsched.store.catchup import CatchupRange
+from rsched.store.connection import connect
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
-from rsched.store.reconcile import SeenRun
-from rsched.store.recovery import RestoreProgress
+from rsched.store.restore import RestoreProgress
+from rsched.store.run_repair import SeenRun
+from rsched.store.run_values import FinishItem, MisfireItem, ReapItem
 from rsched.store.scripts import SECTIONS, compose, load, lua_folder, verb_file, verbs
-from rsched.store.store import Store, connect
-from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
-from rsched.store.work import FinishItem
+from rsched.store.store import Store
 from tests.core.window import release_at
 
 LUA = lua_folder()
@@ -130,7 +131,7 @@ async def _capture(store: Any, call: Any) -> tuple[str, list[Any]]:
         seen[:] = [verb, argv]
         raise _Captured
 
-    store._run, store.generation = run, "7"
+    store.connection.run, store.connection.generation = run, "7"
     with pytest.raises(_Captured):
         await call
     return seen[0], seen[1]

@@ -19,7 +19,7 @@ from rsched.core.jobs.model import (
 from rsched.core.jobs.packed import JobHead
 from rsched.core.states import JobState
 from rsched.runtime.clock import SystemClock
-from rsched.store.work import FetchedRun, FetchReply, FinishItem, RenewReply
+from rsched.store.run_values import FetchedRun, FetchReply, FinishItem, RenewReply
 
 JOB = "j_0123456789abc"
 

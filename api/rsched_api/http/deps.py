@@ -72,13 +72,13 @@ class Restoration:
 
     def __init__(self, store: Store) -> None:
         self._store, self._done = store, ""
-        store.on_new_generation = self._new_generation
+        store.connection.on_new_generation = self._new_generation
 
     async def goes_on(self) -> bool:
-        generation = self._store.generation
+        generation = self._store.connection.generation
         if generation == self._done:
             return False
-        if await self._store.restore_in_progress():
+        if await self._store.restore.is_in_progress():
             return True
         # Before the first verb no generation is known.
         self._done = generation if int(generation) else ""
@@ -167,7 +167,7 @@ async def caught_up(deps: Deps, *, timeout_s: float | None = None) -> None:
 
 async def reached(deps: Deps, stream: str, *, timeout_s: float | None = None) -> None:
     """Returns once the ledger has all that the journal stream has now. Unavailable."""
-    last = await deps.store.stream_last(stream)
+    last = await deps.store.journal.get_last_id(stream)
     if parse_position(last) <= START:
         return
     timeout = left_s(deps.settings.ack_timeout_s if timeout_s is None else timeout_s)
