@@ -87,7 +87,7 @@ def create_app(
             if shard is None:
                 shard = Store.open(settings.redis_url, prefix=settings.prefix, shard=SHARD, clock=clock)
                 stack.push_async_callback(shard.aclose)
-                shard.metrics = counted
+                shard.connection.metrics = counted
             if reader is None:
                 reader = await stack.enter_async_context(Ledger(settings.database_url, clock=clock))
             if listener is None:

@@ -124,7 +124,12 @@ class ShardScheduler:
                 ("catch-up", self.catch_up.step, self._slow_wake, lambda: float(poll)),
                 ("reap", self.reaper.step, Wake(), lambda: float(poll)),
                 ("resume", self.resumer.step, Wake(), lambda: float(poll)),
-                ("load_level", LoadShedding(self._store, log=self._log).step, Wake(), lambda: EVERY_MS),
+                (
+                    "load_level",
+                    LoadShedding(self._store.recovery, self._store.server, log=self._log).step,
+                    Wake(),
+                    lambda: EVERY_MS,
+                ),
                 ("refresh", self.refresh.step, Wake(), lambda: _REFRESH_WAIT_MS if self.refresh.waits else float(poll)),
             ]
             if self._settings.ownership:

@@ -114,7 +114,7 @@ def _lag(reply: Any, values: Values) -> int:
 
 def _is_open(_: Any, values: Values) -> bool:
     marker, info = values["marker"], values["info"]
-    return (
+    return bool(
         marker.get("state") == "open"
         and marker.get("run_id") == info["run_id"]
         and marker.get("repl_id") == info["master_replid"]

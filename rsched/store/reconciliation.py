@@ -114,5 +114,5 @@ class Reconciliation(Part):
 
     async def set_progress(self, progress: ReconcileProgress) -> None:
         """Notes how far the recorder's own passes are."""
-        told = {name: str(value) for name, value in progress._asdict().items()}
+        told: dict[Any, Any] = {name: str(value) for name, value in progress._asdict().items()}
         await self._redis.ask(self._redis.client.hset(self._redis.keys.reconcile, mapping=told))

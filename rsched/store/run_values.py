@@ -161,7 +161,9 @@ class RenewReply(NamedTuple):
     tags: list[str]
 
 
-def read_claimed(reply: Sequence[bytes]) -> tuple[list[MissingOccurrences], list[tuple[JobId, int]], list[int]]:
+def read_claimed(
+    reply: Sequence[Sequence[bytes]],
+) -> tuple[list[MissingOccurrences], list[tuple[JobId, int]], list[int]]:
     """Returns the needs, the late and the stale of a claim's reply, given from the first of them on."""
     needs, late, stale = reply
     return (

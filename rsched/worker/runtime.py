@@ -32,7 +32,7 @@ from rsched.worker.attempt import ActiveAttempts, Attempt, Stop
 from rsched.worker.execute import Counters, Executor
 from rsched.worker.finisher import Finisher
 from rsched.worker.lease import EXIT_STUCK, Renewal, StepThread, Watchdog, poster, settle
-from rsched.worker.ports import Renewer, WorkStore
+from rsched.worker.ports import Renewer, WorkerStore
 from rsched.worker.targets.base import Target
 
 _GATHER_SLOTS_MS = 2.0
@@ -54,7 +54,7 @@ class Limits(NamedTuple):
 
 class Runtime:
     def __init__(
-        self, store: WorkStore, renewer: Renewer, *, worker: WorkerId, queues: Sequence[str],
+        self, store: WorkerStore, renewer: Renewer, *, worker: WorkerId, queues: Sequence[str],
         targets: Mapping[str, Target], limits: Limits, clock: Clock, log: logging.Logger,
         leave: Callable[[int], Any] = os._exit, metrics: Metrics | None = None,
     ) -> None:  # fmt: skip
@@ -64,11 +64,11 @@ class Runtime:
         self.counters = Counters()
         metrics = metrics or Metrics("worker")
         self.adoption = Adoption(
-            store, worker, active=self.active, queues=queues, lease_ms=limits.lease_ms, margin_ms=limits.margin_ms,
+            store.runs, worker, active=self.active, queues=queues, lease_ms=limits.lease_ms, margin_ms=limits.margin_ms,
             clock=clock, log=log,
         )  # fmt: skip
         self.finisher = Finisher(
-            store, worker, active=self.active, adoption=self.adoption, clock=clock, metrics=metrics
+            store.runs, worker, active=self.active, adoption=self.adoption, clock=clock, metrics=metrics
         )
         self._executor = Executor(
             targets, now_ms=store.clock.now_ms, ended=self._ended, counters=self.counters, clock=clock,

@@ -130,7 +130,7 @@ def test_readiness_names_a_server_that_hangs(world: World, monkeypatch: pytest.M
         await asyncio.Event().wait()
         return True
 
-    world.store.recovery.is_open = hangs  # type: ignore[method-assign]
+    world.store.is_open = hangs  # type: ignore[method-assign]
     assert world.call("GET", "/readyz").json["reasons"] == ["Redis did not answer within 0.01 s"]
 
 

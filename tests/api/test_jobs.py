@@ -186,7 +186,7 @@ def test_a_put_that_lost_a_race_is_tried_again(world: World) -> None:
     made = world.create()
 
     async def race() -> None:
-        await world.store.jobs.pause(made["job_id"])
+        await world.store.pause(made["job_id"])
 
     world.store.before_put = race
     put = world.call("PUT", f"/v1/jobs/{made['job_id']}", job(timeout_s=5))

@@ -19,7 +19,7 @@ def test_a_repeat_makes_nothing_anew_while_definitions_come_back(
     body: Any = one if path == "/v1/jobs" else {"jobs": [one]}
     assert world.call("POST", f"{path}?ack=redis", body, Idempotency_Key="k1").status == 201
     world.store.jobs.clear()
-    world.store.connection.generation = "2"
+    world.store.generation = "2"
     world.store.restoration = RestoreProgress("jobs", 2, 0, 10, 0, 0)
 
     async def away(*_: object) -> Any:

@@ -26,7 +26,7 @@ each_verb = pytest.mark.parametrize("verb", VERBS)
 
 
 def going_on(world: World, *, done: int) -> None:
-    world.store.connection.generation = "2"
+    world.store.generation = "2"
     world.store.restoration = RestoreProgress("jobs", 2, done, 10, 0, NOW)
 
 
@@ -93,9 +93,9 @@ def test_once_all_is_back_nothing_more_is_asked_until_the_next_recovery(world: W
         asked.append(1)
         return False
 
-    world.store.restore.is_in_progress = counted  # type: ignore[method-assign]
+    world.store.restore_in_progress = counted  # type: ignore[method-assign]
     assert world.call("POST", f"/v1/jobs/{made['job_id']}/resume").status == 200
     assert not asked
-    world.store.connection.generation = "3"
+    world.store.generation = "3"
     assert world.call("POST", f"/v1/jobs/{made['job_id']}/pause").status == 200
     assert asked

@@ -25,7 +25,7 @@ from rsched.recorder.stream import Gap, StreamRecorder
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
 from rsched.scheduler.reap import Reaper
-from rsched.store.connection import connect
+from rsched.store.connection import Connection, connect
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
 from rsched.store.run_values import FinishItem
@@ -166,7 +166,7 @@ InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
 
 
 async def within(redis_url: str, database_url: str, prefix: str, body: Callable[[Shard], Awaitable[None]]) -> None:
-    store = Store(connect(redis_url), Keys(prefix, "s0"), CLOCK)
+    store = Store(Connection(connect(redis_url), Keys(prefix, "s0"), CLOCK))
     redis = Redis.from_url(redis_url)
     try:
         async with Ledger(database_url, clock=CLOCK) as ledger:

@@ -16,7 +16,7 @@ from rsched.core.jobs.packed import unpack_head
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
 from rsched.store.jobs import PutItem
-from rsched.store.store import Store
+from rsched.store.partitions import Partitions
 from tests.store.world import World
 
 pytestmark = pytest.mark.anyio
@@ -58,13 +58,13 @@ async def stored(world: World) -> tuple[int, dict[str, str]]:
 async def test_each_distinct_expression_is_computed_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     due, args = await stored(world)
     filled: Counter[str] = Counter()
-    fill = Store.cache_occurrences
+    fill = Partitions.cache_occurrences
 
-    async def counted(self: Store, schedule: str, **given: Any) -> None:
+    async def counted(self: Partitions, schedule: str, **given: Any) -> None:
         filled[schedule] += 1
         await fill(self, schedule, **given)
 
-    monkeypatch.setattr(Store, "cache_occurrences", counted)
+    monkeypatch.setattr(Partitions, "cache_occurrences", counted)
     clock = SystemClock()
     claimer = Claimer(world.store, "", epochs=None, lookahead_ms=5000, batch=300, lost=lambda _: None,
                       claimed=lambda: None, clock=clock, log=logging.getLogger("test"))  # fmt: skip

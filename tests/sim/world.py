@@ -17,8 +17,8 @@ from rsched.scheduler.catch_up import CatchUp
 from rsched.scheduler.claim import WITHIN_MS, Claimer
 from rsched.scheduler.release import Releaser
 from rsched.scheduler.resume import Resumer
-from rsched.store import base, scripts
-from rsched.store.connection import connect
+from rsched.store import connection, scripts
+from rsched.store.connection import Connection, connect
 from rsched.store.keys import Keys
 from rsched.store.run_values import FinishItem
 from rsched.store.store import Store
@@ -60,20 +60,18 @@ def _load(verb: str, *, shebang: bool = True) -> scripts.Script:
     return script._replace(source=source, sha=hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
-class SimStore(Store):
-    async def time(self) -> int:
-        now = self.clock.wall_ms()
-        self._saw(now, sent_at=self.clock.boot_ms())
-        return now
+class SimConnection(Connection):
+    async def server_time(self) -> int:
+        return self.process_clock.wall_ms()
 
 
 class Sim:
     """One scheduler and one worker, stepped by hand. What became of every run and occurrence is collected."""
 
     def __init__(self, url: str, *, prefix: str, start_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(base, "load", _load)
+        monkeypatch.setattr(connection, "load", _load)
         self.clock = SimClock(start_ms)
-        self.store = SimStore(connect(url), Keys(prefix, "s0"), self.clock)
+        self.store = Store(SimConnection(connect(url), Keys(prefix, "s0"), self.clock))
         self.ended: dict[str, RunState] = {}
         self.succeeded: Counter[str] = Counter()
         self.skips: list[SkipEvent] = []

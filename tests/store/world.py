@@ -10,7 +10,7 @@ from rsched.core.jobs.model import Definition, FunctionTarget, Misfire, Priority
 from rsched.core.jobs.packed import Event, JobHead, JobRecord, ScheduleKind, unpack_event
 from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import SystemClock
-from rsched.store.connection import connect
+from rsched.store.connection import Connection, connect
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
 from rsched.store.run_values import FetchedRun, FetchReply, FinishItem
@@ -84,7 +84,7 @@ class World:
 
     @classmethod
     def at(cls, url: str, *, prefix: str) -> World:
-        return cls(Store(connect(url), Keys(prefix, "s0"), SystemClock()))
+        return cls(Store(Connection(connect(url), Keys(prefix, "s0"), SystemClock())))
 
     async def open(
         self, generation: int = 1, *, recovery_grace_ms: int = 0, fence: int = FENCE, lost: bool = False

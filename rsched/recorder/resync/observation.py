@@ -29,7 +29,7 @@ class Look:
         """Ends when the shard is open."""
         self._generation = await self._opened()
         while self._generation is None:
-            await self._store.clock.sleep(LOOK_MS)
+            await self._store.connection.process_clock.sleep(LOOK_MS)
             yield
             self._generation = await self._opened()
 
@@ -39,7 +39,7 @@ class Look:
         """
         mark = await mark_of(self._store)
         while await self._more_to_come(mark) or (settled and await unsettled(self._store)):
-            await self._store.clock.sleep(LOOK_MS)
+            await self._store.connection.process_clock.sleep(LOOK_MS)
             yield
 
     async def holds(self) -> bool:
