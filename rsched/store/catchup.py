@@ -1,7 +1,7 @@
 """Catch-up ranges: late or backfilled occurrences whose runs are made a few at a time.
 
-Authority: a range's member in the sorted set; whoever makes runs of it replaces the member in the same step, so that any scheduler
-may do it and of two one is told `stale`. Errors: ShardClosed, Unavailable.
+Authority: a range's member in the sorted set; whoever makes runs of it replaces the member in the same step, so that any
+scheduler may do it and of two one is told `stale`. Errors: ShardClosed, Unavailable.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ class Catchup(Part):
             left: How many occurrences the range still has, 0 where that is not known.
 
         Returns:
-            A tag: ok, stale (another scheduler was there first), paced (the job has got enough), gone (it is not active under that
-            schedule any more).
+            A tag: ok, stale (another scheduler was there first), paced (the job has got enough), gone (it is not active under
+            that schedule any more).
         """
         reply = await self._redis.call(
             "catch_up",

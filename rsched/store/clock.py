@@ -1,7 +1,7 @@
 """Redis' clock for a process: asked for, or as the replies so far show it.
 
-Authority: the server's TIME. Between replies it is an estimate (`redis_clock`), good for when to look next and for views, never for
-a decision, which scripts take by their own TIME. Errors: Unavailable where the server is asked and is away.
+Authority: the server's TIME. Between replies it is an estimate (`redis_clock`), good for when to look next and for views, never
+for a decision, which scripts take by their own TIME. Errors: Unavailable where the server is asked and is away.
 """
 
 from __future__ import annotations

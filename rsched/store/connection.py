@@ -1,8 +1,9 @@
 """How a part of the store speaks to one shard: scripts by name, replies by tag, errors of the client in our own words.
 
-Authority: the server's replies alone. The generation that a process knows goes along with every verb, and a reply that names a newer
-one is first told to whoever asked for it (`on_new_generation`). A verb is never repeated here because of an error: its caller decides
-that. Errors: Unavailable for all that passes, ShardClosed where the shard is not open on this server; anything else is a bug.
+Authority: the server's replies alone. The generation that a process knows goes along with every verb, and a reply that names a
+newer one is first told to whoever asked for it (`on_new_generation`). A verb is never repeated here because of an error: its
+caller decides that. Errors: Unavailable for all that passes, ShardClosed where the shard is not open on this server; anything
+else is a bug.
 """
 
 from __future__ import annotations

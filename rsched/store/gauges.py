@@ -1,7 +1,7 @@
 """What a shard has, read for its metrics: one pipeline, of at most 423 commands, each of which takes Redis microseconds.
 
-Authority: none; the numbers are of one moment, but for the count of due jobs, which takes sixteen reads. Errors: Unavailable, also
-where a key that is read whole is damaged; a damaged queue, queue key or due set only counts as empty.
+Authority: none; the numbers are of one moment, but for the count of due jobs, which takes sixteen reads. Errors: Unavailable,
+also where a key that is read whole is damaged; a damaged queue, queue key or due set only counts as empty.
 """
 
 from __future__ import annotations

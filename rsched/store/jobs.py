@@ -86,7 +86,7 @@ class Jobs(JobReads):
         group = [(i.job, i.expect, "" if i.due is None else i.due, i.value) for i in items]
         reply = await self._redis.call("put", group, atomic=int(atomic))
         if reply[0] == "refused":
-            return PutReply(False, reply[1], None, tags(reply[2]))
+            return PutReply(ok=False, now=reply[1], journal_id=None, tags=tags(reply[2]))
         journal_id = reply[2].decode() or None
         return PutReply(journal_id is not None, reply[1], journal_id, tags(reply[3]))
 

@@ -1,7 +1,7 @@
 """Load shedding: as Redis fills, first new jobs are refused, then claims and fetches stop; what was accepted is late, never lost.
 
-Memory is measured by the recorder and by each scheduler, as a recorder that is dead, or waits for Postgres, is why memory runs out.
-Authority: the level in the marker, so that all who measure see one state and none of them swings. Errors: Unavailable.
+Memory is measured by the recorder and by each scheduler, as a recorder that is dead, or waits for Postgres, is why memory runs
+out. Authority: the level in the marker, so that all who measure see one state and none of them swings. Errors: Unavailable.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which schedulers and workers there are.
 
-Authority: a scheduler's lease; of a worker, when it was last heard of. Forgetting a worker touches none of its leases, which end by
-themselves. Errors: Unavailable.
+Authority: a scheduler's lease; of a worker, when it was last heard of. Forgetting a worker touches none of its leases, which end
+by themselves. Errors: Unavailable.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the reconciler reads of a shard, page by page, and how far its passes are.
 
-Authority: none; what it reads may have changed by the time that a verb of `run_repair` or `job_repair` looks again. Keys that other
-hands wrote may hold anything, and nothing here stops at that. Errors: ShardClosed, Unavailable.
+Authority: none; what it reads may have changed by the time that a verb of `run_repair` or `job_repair` looks again. Keys that
+other hands wrote may hold anything, and nothing here stops at that. Errors: ShardClosed, Unavailable.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A shard's state: on which server and under which generation it is open, and how a recovery opens it again.
 
-Authority: the marker, which every script reads first: a shard is open on exactly one server process under one generation. Only the
-recorder writes it; the generation and the fence that it brings come from Postgres. Errors: ShardClosed where a newer recovery has
-begun meanwhile, Unavailable.
+Authority: the marker, which every script reads first: a shard is open on exactly one server process under one generation. Only
+the recorder writes it; the generation and the fence that it brings come from Postgres. Errors: ShardClosed where a newer
+recovery has begun meanwhile, Unavailable.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Writes back what Redis had lost, from what the ledger has.
 
-Authority: versions and revisions. Each verb writes only where Redis has nothing or something earlier, so that a page twice changes
-nothing and what changed meanwhile is never undone. Errors: ShardClosed where the shard is another generation's by now, Unavailable.
+Authority: versions and revisions. Each verb writes only where Redis has nothing or something earlier, so that a page twice
+changes nothing and what changed meanwhile is never undone. Errors: ShardClosed where the shard is another generation's by now,
+Unavailable.
 """
 
 from __future__ import annotations

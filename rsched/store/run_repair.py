@@ -1,9 +1,9 @@
 """The reconciler's verbs on runs and on the sets that runs are in.
 
-Authority: each verb looks again inside its script and changes only what is still as its caller saw it, so that nothing stops for the
-reconciler. With `write` it repairs what it finds; without, it only finds. A page is bounded, so that it costs Redis under 2 ms; a
-page takes a cursor, 0 at first and then what the page before returned, and about how many entries to look at. Errors: ShardClosed,
-Unavailable.
+Authority: each verb looks again inside its script and changes only what is still as its caller saw it, so that nothing stops for
+the reconciler. With `write` it repairs what it finds; without, it only finds. A page is bounded, so that it costs Redis under
+2 ms; it takes a cursor, 0 at first and then what the page before returned, and about how many entries to look at. Errors:
+ShardClosed, Unavailable.
 """
 
 from __future__ import annotations

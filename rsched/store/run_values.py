@@ -154,7 +154,13 @@ class FinishItem(NamedTuple):
 
 
 class RenewReply(NamedTuple):
-    """The new end of the leases (ms), and a tag an item: ok, cancel (renewed, and a cancel was asked for), stale_fence, missing."""
+    """What a renewal did.
+
+    Attributes:
+        now: Redis' time (ms).
+        lease_end: When the renewed leases end (ms).
+        tags: One an item: ok, cancel (renewed, and a cancel was asked for), stale_fence, missing.
+    """
 
     now: int
     lease_end: int

@@ -52,7 +52,7 @@ class Runs(Part):
         """
         reply = await self._redis.call("claim", partitions, scheduler=scheduler, horizon_ms=horizon_ms, limit=limit)
         if reply[0] == "full":
-            return Claimed(reply[1], 0, False, [], [], [], full=True)
+            return Claimed(reply[1], 0, more=False, needs=[], late=[], stale=[], full=True)
         return Claimed(reply[1], int(reply[2]), reply[3] == b"1", *read_claimed(reply[4:7]))
 
     async def resolve_misfires(self, items: Sequence[MisfireItem]) -> list[str]:
@@ -100,7 +100,7 @@ class Runs(Part):
             visits=max(64, 4 * slots),
         )
         if reply[0] == "full":
-            return FetchReply(reply[1], 0, [], False)
+            return FetchReply(reply[1], 0, [], more=False)
         return FetchReply(reply[1], int(reply[2]), read_fetched(reply[4]), reply[3] == b"1")
 
     async def renew(self, worker: WorkerId, *, lease_ms: int, items: Sequence[tuple[RunId, int]]) -> RenewReply:

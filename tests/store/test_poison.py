@@ -146,7 +146,8 @@ KEYS = ["due", "heads", "jobs", "runs", "staged", "retries", "leases", "owners",
         "finishes", "triggers", "quarantine", "fence", "journal", "definitions", "catchup", "ready", "virtual",
         "queue", "body", "active", "payloads", "calendars", "pauses", "paces", "restore"]  # fmt: skip
 VERBS = ["put", "claim", "resolve_misfires", "release", "fetch", "finish", "requeue", "renew", "reap", "cancel", "cancel_queued",
-         "trigger", "pause", "remove", "invalidate", "acquire_partitions", "resume", "catch_up", "cache_occurrences", "forget", "expired_leases",
+         "trigger", "pause", "remove", "invalidate", "acquire_partitions", "resume", "catch_up", "cache_occurrences",
+         "forget", "expired_leases",
          "adopt", "begin_recovery", "restage", "restore_jobs", "restore_runs", "restore_entries", "finish_recovery", "backfill",
          "put_calendar", "cancel_waiting", "close", "restore_dues", "report_restore", "restore_triggers"]  # fmt: skip
 WHILE_RECOVERING = ("restage", "restore_jobs", "restore_dues", "restore_runs", "restore_entries", "restore_triggers",

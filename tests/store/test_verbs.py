@@ -28,14 +28,20 @@ async def test_every_verb_is_closed_on_another_server_and_on_a_closed_shard(worl
         await world.client.hset(s.keys.marker, mapping=marker)
         before = await world.snapshot()
         for call in (
-            s.jobs.pause(NO_JOB), s.jobs.remove(NO_JOB), s.jobs.resume(NO_JOB, expect=1, due=1), s.jobs.invalidate(NO_JOB, schedule_version=1), s.runs.cancel(NO_RUN),
-            s.jobs.trigger(NO_JOB, suffix="aaaa", repeat_key=""), s.jobs.put([], atomic=True), s.partitions.acquire("s", lease_ms=1),
-            s.runs.claim("s", horizon_ms=1, limit=1, partitions=[(0, 0)]), s.runs.resolve_misfires([]), s.runs.release(limit=1),
-            s.partitions.cache_occurrences("S", after=1, occurrences=[2], ended=False), s.runs.expired_leases(after_ms=0, limit=1), s.runs.reap([], after_ms=0),
-            s.catchup.enqueue(CatchupRange(NO_JOB, 1, 1, 1, "", 1, 1), occurrences=[1], rest=None, pace_ms=1, most=9), s.jobs.forget([]),
+            s.jobs.pause(NO_JOB), s.jobs.remove(NO_JOB), s.jobs.resume(NO_JOB, expect=1, due=1),
+            s.jobs.invalidate(NO_JOB, schedule_version=1), s.runs.cancel(NO_RUN),
+            s.jobs.trigger(NO_JOB, suffix="aaaa", repeat_key=""), s.jobs.put([], atomic=True),
+            s.partitions.acquire("s", lease_ms=1),
+            s.runs.claim("s", horizon_ms=1, limit=1, partitions=[(0, 0)]), s.runs.resolve_misfires([]),
+            s.runs.release(limit=1),
+            s.partitions.cache_occurrences("S", after=1, occurrences=[2], ended=False),
+            s.runs.expired_leases(after_ms=0, limit=1), s.runs.reap([], after_ms=0),
+            s.catchup.enqueue(CatchupRange(NO_JOB, 1, 1, 1, "", 1, 1), occurrences=[1], rest=None, pace_ms=1, most=9),
+            s.jobs.forget([]),
             s.runs.fetch(W, request=1, slots=1, lease_ms=1, queues=["default"]), s.runs.finish(W, request=1, items=[]),
             s.runs.requeue(W, []), s.runs.renew(W, lease_ms=1, items=[]), s.runs.adopt(W, lease_ms=1, queues=[], items=[]),
-            s.recovery.restage(0, lease_ms=1), s.recovery.finish(recovery_grace_ms=1), s.restore.put_jobs([]), s.restore.put_runs([], lease_ms=1),
+            s.recovery.restage(0, lease_ms=1), s.recovery.finish(recovery_grace_ms=1), s.restore.put_jobs([]),
+            s.restore.put_runs([], lease_ms=1),
         ):  # fmt: skip
             with pytest.raises(ShardClosed):
                 await call
