@@ -12,9 +12,9 @@ from rsched.core.jobs.packed import JobRecord
 from rsched.core.schedule.schedule import Schedule
 from rsched.core.states import JobState
 from rsched.runtime.clock import Clock
+from rsched.scheduler.ports import CatchupStore
 from rsched.scheduler.schedules import Schedules
 from rsched.store.catchup import CatchupRange
-from rsched.store.store import Store
 
 PACE_MS = 1000
 _PAGE = 500
@@ -29,7 +29,7 @@ class CatchUp:
 
     def __init__(
         self,
-        store: Store,
+        store: CatchupStore,
         *,
         per_s: int,
         share: float,
@@ -93,7 +93,7 @@ class Room:
     second so that catching up goes on at all.
     """
 
-    def __init__(self, store: Store, *, share: float, schedulers: Callable[[], int], clock: Clock) -> None:
+    def __init__(self, store: CatchupStore, *, share: float, schedulers: Callable[[], int], clock: Clock) -> None:
         self._store, self._share, self._schedulers, self._clock = store, share, schedulers, clock
         self._seen: dict[str, tuple[int, int]] = {}
         self._room: dict[str, float] = {}

@@ -11,9 +11,9 @@ from rsched.core.schedule.misfire import SkippedRange, apply_misfire_policy, old
 from rsched.core.schedule.schedule import Schedule
 from rsched.runtime.clock import Clock
 from rsched.runtime.metrics import CLAIMED, MISFIRES
+from rsched.scheduler.ports import ClaimStore
 from rsched.scheduler.schedules import Schedules
 from rsched.store.run_values import MisfireItem, MissingOccurrences
-from rsched.store.store import Store
 
 WITHIN_MS = 2000
 CALENDAR_LENGTH = 128
@@ -25,7 +25,7 @@ class Claimer:
 
     def __init__(
         self,
-        store: Store,
+        store: ClaimStore,
         scheduler: str,
         *,
         epochs: Mapping[int, int] | None,

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 
 from rsched.core.ids import PARTITIONS
-from rsched.store.store import Store
+from rsched.scheduler.ports import OwnershipStore
 
 
 def fair_share(scheduler: str, live: Iterable[str]) -> frozenset[int]:
@@ -29,7 +29,7 @@ class Ownership:
     `next_end`: when (Redis-clock ms) the first lease of another scheduler ends unless it is renewed.
     """
 
-    def __init__(self, store: Store, scheduler: str, *, lease_ms: int, log: logging.Logger) -> None:
+    def __init__(self, store: OwnershipStore, scheduler: str, *, lease_ms: int, log: logging.Logger) -> None:
         self._store, self._scheduler, self._lease_ms, self._log = store, scheduler, lease_ms, log
         self._live: tuple[str, ...] = ()
         self._share: frozenset[int] = frozenset()

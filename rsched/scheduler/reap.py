@@ -7,14 +7,14 @@ import random
 
 from rsched.core.retry import backoff_ms
 from rsched.runtime.metrics import REAPED
+from rsched.scheduler.ports import ReapStore
 from rsched.store.run_values import ReapItem
-from rsched.store.store import Store
 
 _PAGE = 100
 
 
 class Reaper:
-    def __init__(self, store: Store, *, after_ms: int, rng: random.Random, log: logging.Logger) -> None:
+    def __init__(self, store: ReapStore, *, after_ms: int, rng: random.Random, log: logging.Logger) -> None:
         self._store, self._after_ms, self._rng, self._log = store, after_ms, rng, log
 
     async def step(self) -> bool:

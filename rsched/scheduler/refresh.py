@@ -12,9 +12,9 @@ from rsched.core.jobs.packed import JobHead, JobRecord, unpack_head
 from rsched.core.schedule import zones
 from rsched.core.schedule.schedule import Schedule, calendar_names
 from rsched.core.states import JobState
+from rsched.scheduler.ports import RefreshStore
 from rsched.scheduler.schedules import Schedules
 from rsched.store.jobs import PutItem
-from rsched.store.store import Store
 
 _STATES = (JobState.ACTIVE, JobState.PAUSED)
 
@@ -37,7 +37,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 class Refresher:
     """Goes through all jobs, page by page. Safe beside everything else: a job that changes meanwhile is looked at again."""
 
-    def __init__(self, store: Store, *, log: logging.Logger) -> None:
+    def __init__(self, store: RefreshStore, *, log: logging.Logger) -> None:
         self._store = store
         self._schedules = Schedules(store, log=log)
 
@@ -138,7 +138,7 @@ def _renewed(record: JobRecord, schedule: Schedule, *, now: int, due: int | None
 class RefreshLoop:
     """Refreshes jobs when this process brings newer time-zone data than was used before, and when a calendar changed."""
 
-    def __init__(self, store: Store, *, log: logging.Logger) -> None:
+    def __init__(self, store: RefreshStore, *, log: logging.Logger) -> None:
         self._store, self._log = store, log
         self._refresher = Refresher(store, log=log)
         self._told: str | None = None

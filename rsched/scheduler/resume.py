@@ -10,15 +10,15 @@ from rsched.core.jobs.packed import JobRecord, misfire_policy_of
 from rsched.core.schedule.misfire import resolve_resumed
 from rsched.core.schedule.schedule import Schedule
 from rsched.core.states import JobState
+from rsched.scheduler.ports import ResumeStore
 from rsched.scheduler.schedules import Schedules
-from rsched.store.store import Store
 
 _PAGE = 200
 _PUT_OFF_MS = 60_000
 
 
 class Resumer:
-    def __init__(self, store: Store, *, log: logging.Logger) -> None:
+    def __init__(self, store: ResumeStore, *, log: logging.Logger) -> None:
         self._store, self._log = store, log
         self._schedules = Schedules(store, log=log)
 

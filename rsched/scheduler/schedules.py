@@ -10,7 +10,7 @@ from rsched.core.ids import JobId
 from rsched.core.jobs.packed import JobHead, JobRecord
 from rsched.core.schedule.schedule import Schedule, calendar_names, load
 from rsched.core.states import JobState
-from rsched.store.store import Store
+from rsched.scheduler.ports import ScheduleStore
 
 _UNREADABLE = (ValueError, KeyError, ArithmeticError, Rejected)
 
@@ -18,7 +18,7 @@ _UNREADABLE = (ValueError, KeyError, ArithmeticError, Rejected)
 class Schedules:
     """quarantined: how many jobs it has quarantined so far."""
 
-    def __init__(self, store: Store, *, log: logging.Logger) -> None:
+    def __init__(self, store: ScheduleStore, *, log: logging.Logger) -> None:
         self._store, self._log = store, log
         self.quarantined = 0
 

@@ -15,10 +15,10 @@ from rsched.core.settings import ApiSettings
 from rsched.ledger import Ledger, StoredJob, Waiter
 from rsched.ledger.positions import START, parse_position
 from rsched.runtime.clock import Clock
-from rsched.store.store import Store
 from rsched_api.http.ack import ack_of
 from rsched_api.http.call_batcher import Together
 from rsched_api.http.deadline import about, apart, left_s
+from rsched_api.http.ports import ApiStore
 
 SHARD = "s0"
 _POLL_MS = 20.0
@@ -70,7 +70,7 @@ class Restoration:
     recovery, of which the first verb that follows learns before it is carried out.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ApiStore) -> None:
         self._store, self._done = store, ""
         store.connection.on_new_generation = self._new_generation
 
@@ -95,7 +95,7 @@ class Deps:
 
     settings: ApiSettings
     clock: Clock
-    store: Store
+    store: ApiStore
     ledger: Ledger
     waiter: Waiter
     look_up: LookUps

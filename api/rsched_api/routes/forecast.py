@@ -15,8 +15,8 @@ from rsched.core.jobs.packed import JobRecord
 from rsched.core.jobs.validate import check_slug
 from rsched.core.schedule.schedule import Schedule, calendar_names, load
 from rsched.store.partitions import DueGroup
-from rsched.store.store import Store
 from rsched_api.http.deps import deps_of
+from rsched_api.http.ports import ApiStore
 from rsched_api.http.requests import query
 from rsched_api.views import respond
 
@@ -45,7 +45,7 @@ def _hours(text: str) -> int:
     return int(text)
 
 
-async def _view(store: Store, *, hours: int, team: str | None) -> ForecastView:
+async def _view(store: ApiStore, *, hours: int, team: str | None) -> ForecastView:
     counts = await store.partitions.count_due()
     jobs = sum(counts)
     step = max(1, -(-jobs // MAX_COUNTED))
@@ -60,7 +60,7 @@ async def _view(store: Store, *, hours: int, team: str | None) -> ForecastView:
 
 
 class _Counting:
-    def __init__(self, store: Store, forecast: Forecast, *, until: int, scale: float, team: str | None) -> None:
+    def __init__(self, store: ApiStore, forecast: Forecast, *, until: int, scale: float, team: str | None) -> None:
         self._store, self._forecast, self._until, self._scale, self._team = store, forecast, until, scale, team
         self._calendars: dict[str, list[int]] = {}
         # (team, kind, arg, minute of intervals and one-offs, window) -> how many jobs, and the earliest due instant.
