@@ -21,6 +21,7 @@ from rsched_api.http import problems
 from rsched_api.http.ack import Acknowledge
 from rsched_api.http.deadline import Deadline
 from rsched_api.http.deps import SHARD, Deps, LookUps, Restoration
+from rsched_api.http.ports import ApiStore
 from rsched_api.http.requests import RawPath
 from rsched_api.routes import (
     backfill,
@@ -76,7 +77,7 @@ def create_app(
     settings: ApiSettings,
     *,
     clock: Clock,
-    store: Store | None = None,
+    store: ApiStore | None = None,
     ledger: Ledger | None = None,
     waiter: Waiter | None = None,
 ) -> Starlette:
@@ -87,9 +88,10 @@ def create_app(
         async with AsyncExitStack() as stack:
             shard, reader, listener = store, ledger, waiter
             if shard is None:
-                shard = Store.open(settings.redis_url, prefix=settings.prefix, shard=SHARD, clock=clock)
-                stack.push_async_callback(shard.aclose)
-                shard.metrics = counted
+                opened = Store.open(settings.redis_url, prefix=settings.prefix, shard=SHARD, clock=clock)
+                stack.push_async_callback(opened.aclose)
+                opened.connection.metrics = counted
+                shard = opened
             if reader is None:
                 reader = await stack.enter_async_context(Ledger(settings.database_url, clock=clock))
             if listener is None:

@@ -143,7 +143,7 @@ async def _close(servers: Servers, env: Mapping[str, str], clock: Clock) -> None
         try:
             # Without it the next start waits a lease for what was due, and that is all.
             with suppress(Unavailable), anyio.move_on_after(_CLOSE_S):
-                await store.close_shard()
+                await store.recovery.close()
         finally:
             await store.aclose()
 

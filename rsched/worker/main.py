@@ -61,7 +61,7 @@ async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Cloc
         for tag in shard_tags(settings.shards):
             store = Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
             stack.push_async_callback(store.aclose)
-            store.metrics = metrics
+            store.connection.metrics = metrics
             renewer = stack.enter_context(closing(SyncRenewer(settings.redis_url, Keys(settings.prefix, tag))))
             runtimes.append(
                 Runtime(

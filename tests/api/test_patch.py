@@ -150,7 +150,7 @@ def test_a_patch_is_merged_anew_into_what_another_change_left(world: World) -> N
     path = f"/v1/jobs/{made['job_id']}"
 
     async def race() -> None:
-        await world.store.pause(made["job_id"])
+        await world.store.jobs.pause(made["job_id"])
 
     world.store.before_put = race
     answer = world.call("PATCH", path, {"timeout_s": 5})

@@ -61,7 +61,7 @@ def test_the_sdk_names_its_version_to_the_api() -> None:
         serving.start()
         try:
             with Client(f"http://127.0.0.1:{server.server_port}", retry_for_s=0) as client:
-                assert client.ready() is False
+                assert client.is_ready() is False
         finally:
             server.shutdown()
             serving.join()

@@ -60,7 +60,7 @@ async def replace(
         calendars = await calendars_of(deps, spec)
         record, due = _after(deps, spec, before=before, request_hash=request_hash, calendars=calendars)
         item = PutItem(job_id, version if before.in_redis else 0, due, record.pack())
-        reply = await write(deps.store.put([item], atomic=True), job_id=job_id)
+        reply = await write(deps.store.jobs.put([item], atomic=True), job_id=job_id)
         tag = reply.tags[0]
         if tag == "ok" and reply.journal_id is not None:
             await recorded(deps, reply.journal_id, job_id=job_id)
@@ -74,7 +74,7 @@ async def replace(
 
 async def _present(deps: Deps, job_id: JobId) -> _Present:
     await not_behind(deps, job_id)
-    found = await deps.store.get_job(job_id)
+    found = await deps.store.jobs.get(job_id)
     if isinstance(found, JobRecord):
         return _Present(found, in_redis=True)
     stored = None if found is not None else await deps.ledger.job(job_id)
@@ -90,7 +90,7 @@ def _after(
 ) -> tuple[JobRecord, int | Keep | None]:
     """The record to write, and its due instant."""
     old, head = before.record.definition, before.record.head
-    now = deps.store.now_ms()
+    now = deps.store.clock.now_ms()
     if (spec.schedule, spec.schedules) == (old.schedule, old.schedules):
         # A definition that was read and put back: its instant may be long behind, and is checked no more.
         resolved, schedule = Resolved(old.schedule, old.schedules), schedules.load(old, calendars=calendars)
