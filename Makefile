@@ -35,7 +35,7 @@ check: setup
 	@$(MAKE) --no-print-directory generated
 
 generated: setup
-	@if [ -f tests/generated.py ]; then $(PY) -m tests.generated --check; fi
+	@$(PY) -m tools.generate --check
 
 bench: setup
 	$(PY) -m bench $(ARGS)
@@ -44,4 +44,4 @@ faults: setup
 	$(PY) -m pytest -m faults $(ARGS)
 
 docs: setup
-	$(PY) -m tests.generated
+	$(PY) -m tools.generate

@@ -8,7 +8,7 @@ from typing import Any
 
 from rsched.core.ids import RunId, split_run_id
 from rsched.core.jobs.packed import JobHead, JobRecord, RunRecord, misfire_code, overlap_code, unpack_job
-from rsched.core.schedule.misfire import NOTHING_MISSED, Settled
+from rsched.core.schedule.misfire import NOTHING_MISSED, MisfireOutcome
 from rsched.core.states import JobState, RunState
 from rsched.ledger.stored import StoredCalendar, StoredRun, StoredSkip, with_attempts
 from rsched.store.jobs import Exclusions, PutReply, TriggerReply, VerbReply
@@ -46,7 +46,7 @@ class FakeStore:
     triggers: dict[tuple[str, str], str] = field(default_factory=dict)
     recorded_triggers: dict[tuple[str, str], int] = field(default_factory=dict)
     skips: list[Any] = field(default_factory=list)
-    settled: list[Settled] = field(default_factory=list)
+    settled: list[MisfireOutcome] = field(default_factory=list)
     backfills: list[Any] = field(default_factory=list)
     payloads: dict[str, bytes] = field(default_factory=dict)
     calendars: dict[tuple[str, str], Exclusions] = field(default_factory=dict)
@@ -157,7 +157,9 @@ class FakeStore:
             self.jobs[job] = now_paused._replace(head=head)
         return reply
 
-    async def resume(self, job: str, *, expect: int, due: int | None, missed: Settled = NOTHING_MISSED) -> VerbReply:
+    async def resume(
+        self, job: str, *, expect: int, due: int | None, missed: MisfireOutcome = NOTHING_MISSED
+    ) -> VerbReply:
         to = JobState.COMPLETED if due is None and missed == NOTHING_MISSED else JobState.ACTIVE
         reply = self._verb(job, expect, already=JobState.ACTIVE, to=to)
         if reply.tag == "ok":
