@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import urllib.request
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
@@ -16,6 +17,7 @@ from rsched.core.ids import JobId, RunId, WorkerId, partition_of
 from rsched.core.jobs.packed import JobRecord, unpack_run
 from rsched.core.settings import RecorderSettings
 from rsched.core.states import RunState
+from rsched.embedded.process import free_port
 from rsched.recorder.main import run_recorder
 from rsched.recorder.reconcile.reconciler import Reconciler
 from rsched.store.store import Store
@@ -454,7 +456,7 @@ def test_the_recorder_makes_passes_and_counts_what_it_repairs(
     async def main() -> None:
         settings = RecorderSettings(
             database_url=database_url, redis_url=redis_url, prefix=redis_prefix, block_ms=20, reconcile_every_s=0.05,
-            reconcile_pace_ms=0,
+            reconcile_pace_ms=0, metrics_port=free_port(),
         )  # fmt: skip
         store, stop = Store.open(redis_url, prefix=redis_prefix, shard="s0", clock=CLOCK), anyio.Event()
         try:
@@ -468,8 +470,18 @@ def test_the_recorder_makes_passes_and_counts_what_it_repairs(
                         await CLOCK.sleep(10)
                     while not (await store.reconciled()).passes:
                         await CLOCK.sleep(10)
+                    while not (counted := await asyncio.to_thread(_repairs_counted, settings.metrics_port)):
+                        await CLOCK.sleep(10)
                 stop.set()
         finally:
             await store.aclose()
 
+        assert counted == ['rsched_repairs_total{kind="lease_without_run"} 1.0']
+
     asyncio.run(main())
+
+
+def _repairs_counted(port: int) -> list[str]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return [line for line in lines if line.startswith("rsched_repairs_total{")]

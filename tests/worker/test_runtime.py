@@ -45,7 +45,6 @@ def test_runs_are_fetched_executed_and_finished_with_their_start() -> None:
         first = seen[0]
         assert first.idempotency_key == first.run_id == "j_0123456789abc:1793000000001"
         assert first.scheduled_at.timestamp() == 1_793_000_000.001
-        assert first.traceparent.split("-")[1] == seen[0].traceparent.split("-")[1]
 
     run_async(test)
 
