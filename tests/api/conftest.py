@@ -8,8 +8,10 @@ import pytest
 from rsched_api.app import create_app
 
 from rsched.core.settings import ApiSettings
+from rsched.embedded.process import free_port
 from tests.api.calls import Caller
 from tests.api.fakes import FakeClock, FakeLedger, FakeStore, FakeWaiter
+from tests.api.served import Served
 
 
 @dataclass
@@ -43,3 +45,10 @@ def world() -> Iterator[World]:
     app = create_app(ApiSettings(), clock=clock, store=store, ledger=ledger, waiter=waiter)  # type: ignore[arg-type]
     with Caller(app) as call:
         yield World(call, clock, store, ledger, waiter)
+
+
+@pytest.fixture
+def served(redis_url: str, database_url: str, redis_prefix: str) -> Iterator[Served]:
+    options = ApiSettings(redis_url=redis_url, database_url=database_url, prefix=redis_prefix, port=free_port())
+    with Served(options) as it:
+        yield it

@@ -14,9 +14,10 @@ from rsched_api.http.deadline import left_s
 from rsched_api.routes import batch
 
 from rsched.core.settings import ApiSettings
+from rsched.embedded.process import free_port
 from rsched.store.jobs import PutReply
 from tests.api.conftest import World, job
-from tests.api.test_real_servers import Served, free_port
+from tests.api.served import Served
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 

@@ -16,7 +16,7 @@ from tests.api.calls import Caller
 from tests.api.conftest import World
 from tests.api.test_restoring import going_on, over
 from tests.recorder.rollback import stale_generation
-from tests.recorder.steps import CLOCK, HOUR, Shard, within
+from tests.recorder.stepped_shard import CLOCK, HOUR, Shard, within
 
 
 def trigger(world: World, job_id: str, body: Any = None, *, key: str | None = "k") -> Any:

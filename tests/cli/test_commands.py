@@ -7,14 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from rsched.cli.main import app
+from tests.cli.commands import rsched
 from tests.client.fake_api import JOB, RUN, Reply, problem, serving
-
-
-def rsched(*args: str, env: dict[str, str] | None = None, text: str | None = None) -> Result:
-    return CliRunner().invoke(app, list(args), env=env, input=text)
 
 
 def test_a_job_is_created_from_options() -> None:

@@ -10,15 +10,15 @@ import psycopg
 import pyarrow.parquet
 import pytest
 
-from bench.world import world
 from rsched.core.jobs.packed import Event, SkipEvent
 from rsched.core.states import RunState
 from rsched.ledger import Ledger
 from rsched.runtime import faults
 from rsched.runtime.clock import SystemClock
-from tests.faults.harness import Run, drive
-from tests.faults.test_recorder_steps import die_at
+from tests.faults.fault_run import Run, drive
+from tests.faults.recorder_deaths import die_at
 from tests.ledger.events import job_id, run
+from tests.support.deployment import deployment
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 DAY_MS = 86_400_000
@@ -91,7 +91,7 @@ def test_a_recorder_that_dies_at_any_step_of_an_export_loses_and_doubles_no_row(
     env = {"RSCHED_RECORDER_ARCHIVE_DIR": str(folder), "RSCHED_RECORDER_RETENTION_DAYS": "2"}
 
     async def scenario() -> None:
-        async with world(env, clock=SystemClock()) as w:
+        async with deployment(env, clock=SystemClock()) as w:
             fault = Run(w, w.folder / "seen.jsonl")
             await plant(w.database_url, at=w.clock.wall_ms() - 10 * DAY_MS)
             planted = await count(w.database_url)

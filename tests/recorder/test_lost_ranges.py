@@ -5,11 +5,11 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from bench.jobs import item
 from rsched.core.jobs.model import ScheduleSpec
 from rsched.scheduler.catch_up import CatchUp
 from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
-from tests.recorder.steps import CLOCK, HOUR, LOG, Shard, within
+from tests.recorder.stepped_shard import CLOCK, HOUR, LOG, Shard, within
+from tests.support.factories import new_job
 
 
 @pytest.mark.parametrize("at_once", [10, 2], ids=["to its end", "in part"])
@@ -19,7 +19,7 @@ def test_a_range_that_was_paid_before_its_pay_was_lost_is_not_paid_again(
     async def body(s: Shard) -> None:
         now = await s.store.time()
         schedule = ScheduleSpec(every="1h", anchor="2020-01-01T00:00:00Z")
-        put, _ = item("late", schedule, function="f", now=now, misfire_policy="run_all")
+        put, _ = new_job("late", schedule, function="f", now=now, misfire_policy="run_all")
         assert (await s.store.put([put], atomic=True)).ok
         last = now // HOUR * HOUR
         assert (await s.store.backfill(put.job, schedule_version=1, ranges=[(last - 4 * HOUR, last)])).tag == "ok"

@@ -23,7 +23,7 @@ from rsched.recorder.reconcile.reconciler import Reconciler
 from rsched.store.store import Store
 from rsched.store.work import FinishItem
 from tests.recorder.invariants import problems
-from tests.recorder.steps import CLOCK, HOUR, WORKER, InShard, Shard, within
+from tests.recorder.stepped_shard import CLOCK, HOUR, WORKER, InShard, Shard, within
 
 
 async def _populate(s: Shard) -> dict[str, JobId]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from bench.jobs import item
 from rsched.core.ids import JobId, RunId, split_run_id
 from rsched.core.jobs.model import ScheduleSpec
 from rsched.core.jobs.packed import JobRecord, RangeEvent, RunEvent, SkipEvent
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.catch_up import CatchUp
 from rsched.store.jobs import PutItem
-from tests.store.world import World
+from tests.support.factories import new_job
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 LOG = logging.getLogger("test")
@@ -26,7 +26,7 @@ async def hourly(world: World, name: str = "job", *, hours: int, team: str = "de
     now = await world.store.time()
     hour = now // 3_600_000 * 3_600_000
     spec = ScheduleSpec(every="1h", anchor="2020-01-01T00:00:00Z")
-    put, _ = item(name, spec, function="f", now=now, team=team, misfire_policy="run_all")
+    put, _ = new_job(name, spec, function="f", now=now, team=team, misfire_policy="run_all")
     assert (await world.store.put([put], atomic=True)).ok
     first = hour - (hours - 1) * 3_600_000
     assert (await world.store.backfill(put.job, schedule_version=1, ranges=[(first, hour)])).tag == "ok"

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from bench.jobs import item
 from rsched.core.ids import derive_job_id
 from rsched.core.instants import format_utc
 from rsched.core.jobs.model import ScheduleSpec
@@ -17,7 +16,8 @@ from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
 from rsched.store.jobs import PutItem
 from rsched.store.store import Store
-from tests.store.world import World
+from tests.support.factories import new_job
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 JOBS, EXPRESSIONS = 58_000, 1000
@@ -41,7 +41,7 @@ async def stored(world: World) -> tuple[int, dict[str, str]]:
     patterns = []
     for n in range(EXPRESSIONS):
         spec = ScheduleSpec(cron=expression(n, minute, hour), timezone="UTC")
-        put, _ = item(f"job {n}", spec, function="f", now=now)
+        put, _ = new_job(f"job {n}", spec, function="f", now=now)
         patterns.append((put.value, unpack_head(put.value).arg))
     items, args = [], {}
     for n in range(JOBS):

@@ -8,7 +8,7 @@ from rsched.core.errors import Unavailable
 from rsched.core.ids import WorkerId
 from rsched.store.gauges import MAX_LANES, MAX_QUEUES, TURN, GaugeReader, ShardGauges
 from rsched.store.ticks import CatchupRange
-from tests.store.world import FENCE, World
+from tests.support.store_world import FENCE, World
 
 pytestmark = pytest.mark.anyio
 

@@ -23,7 +23,7 @@ from rsched.store.scripts import SECTIONS, compose, load, lua_folder, verbs
 from rsched.store.store import Store, connect
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
 from rsched.store.work import FinishItem
-from tests.core.window import release_at
+from tests.support.release_window import release_at
 
 LUA = lua_folder()
 SOURCES = {v: (LUA / f"{v}.lua").read_text() for v in verbs()}

@@ -14,7 +14,7 @@ from rsched.core.schedule.misfire import MisfireOutcome
 from rsched.core.states import RunState
 from rsched.store.ticks import MisfireItem
 from rsched.store.work import FetchedRun
-from tests.store.world import Job, W, World
+from tests.support.store_world import Job, W, World
 
 pytestmark = pytest.mark.anyio
 HOUR = 3_600_000

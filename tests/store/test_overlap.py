@@ -12,7 +12,7 @@ from rsched.core.jobs.packed import RunEvent
 from rsched.core.states import JobState, RunState
 from rsched.store.ticks import ReapItem
 from rsched.store.work import FetchedRun
-from tests.store.world import Job, W, World
+from tests.support.store_world import Job, W, World
 
 pytestmark = pytest.mark.anyio
 EVERY = 1000

@@ -16,7 +16,7 @@ from rsched.store.jobs import PutItem
 from rsched.store.recovery import RestoreProgress
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
 from rsched.store.work import FetchedRun, FinishItem
-from tests.store.world import Job, W, World
+from tests.support.store_world import Job, W, World
 
 pytestmark = pytest.mark.anyio
 GARBAGE = [b"", b"garbage", b"1|Z", b"1|a|1", b"\xff\xfe\n", b"1|Q|99999999999999999999999|x"]

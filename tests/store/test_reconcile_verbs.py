@@ -10,7 +10,7 @@ from rsched.core.ids import JobId, RunId, derive_job_id
 from rsched.core.jobs.packed import QuarantineEvent, RangeEvent, SkipEvent
 from rsched.core.states import RunState
 from rsched.store.reconcile import EntrySet, Found, KeptSet, SeenRun
-from tests.store.world import World, changed
+from tests.support.store_world import World, changed
 
 pytestmark = pytest.mark.anyio
 LANE = "default:default:1"

@@ -13,7 +13,7 @@ from rsched.core.schedule.misfire import MisfireOutcome, SkippedRange
 from rsched.core.states import JobState, RunState
 from rsched.store.jobs import PutItem
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
-from tests.store.world import FENCE, W, World, changed, record
+from tests.support.store_world import FENCE, W, World, changed, record
 
 pytestmark = pytest.mark.anyio
 NO_JOB, NO_RUN = derive_job_id("x", "none", 1), RunId("j_0000000000000:1")

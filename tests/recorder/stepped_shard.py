@@ -30,7 +30,7 @@ from rsched.store.keys import Keys
 from rsched.store.store import Store, connect
 from rsched.store.work import FinishItem
 from tests.ledger.events import definition
-from tests.store.world import World
+from tests.support.store_world import World
 
 CLOCK = SystemClock()
 LOG = logging.getLogger("rsched.scheduler")
