@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 from rsched_api.http.ack import HEADER
 
-from tests.api.conftest import job
 from tests.api.served import Served
+from tests.api.world import job
 
 
 class Verb(NamedTuple):

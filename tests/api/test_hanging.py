@@ -19,8 +19,8 @@ from rsched.core.settings import ApiSettings
 from rsched.embedded.process import free_port
 from rsched.embedded.servers import Servers
 from tests.api.changing_verbs import OF_NONE, Verb, each_verb, put_job_there
-from tests.api.conftest import job
 from tests.api.served import Served
+from tests.api.world import job
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 

@@ -9,8 +9,8 @@ import requests
 
 from rsched.core.ids import JobId, partition_of
 from rsched.store.keys import Keys
-from tests.api.conftest import job
 from tests.api.served import Served
+from tests.api.world import job
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 

@@ -19,8 +19,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.api.conftest import job
 from tests.api.served import Served
+from tests.api.world import job
 
 # The servers' fixtures are asynchronous, these tests are not.
 pytestmark = pytest.mark.usefixtures("anyio_backend")

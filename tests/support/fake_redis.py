@@ -1,0 +1,83 @@
+"""The real Store with its real scripts, on a Redis inside this process (fakeredis) whose clock is a test's.
+
+fakeredis knows neither `INFO` nor the `#!lua` line. The first it is taught here; without the second the scripts are the same.
+What only a server can show (memory, restarts, `allow-oom`, two processes) is tested on a real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import fakeredis
+import fakeredis.aioredis
+from fakeredis._commands import command
+from fakeredis._socket._fakesocket import FakeSocket
+
+from rsched.core.errors import Unavailable
+from rsched.runtime.clock import Clock
+from rsched.store.base import Reply
+from rsched.store.keys import Keys
+from rsched.store.scripts import Value
+from rsched.store.store import Store, _raw
+
+
+class RedisInProcess(fakeredis.FakeServer):
+    """One server. run_id: what INFO says of it; another one is what a restart looks like to the scripts."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(version=(7, 0))
+        self.clock = clock
+        self.run_id = "a" * 40
+
+
+@command(name="info", fixed=(), repeat=(bytes,))
+def _info(self: Any, *sections: bytes) -> bytes:
+    run_id = getattr(self._server, "run_id", "a" * 40)
+    return f"redis_version:7.0.0\r\nrun_id:{run_id}\r\nmaster_replid:{run_id}\r\n".encode()
+
+
+@command((), name="time")
+def _time(self: Any) -> list[bytes]:
+    seconds, ms = divmod(self._server.clock.wall_ms(), 1000)
+    return [str(seconds).encode(), str(ms * 1000).encode()]
+
+
+for _taught in (_info, _time):
+    setattr(FakeSocket, _taught.__name__, _taught)
+
+
+def connect(server: RedisInProcess) -> fakeredis.aioredis.FakeRedis:
+    """Returns a client of that server, set up as `rsched.store.store.connect` sets up one of a real server."""
+    client = fakeredis.aioredis.FakeRedis(server=server, protocol=2, decode_responses=False)
+    client.set_response_callback("XREAD", _raw)  # type: ignore[arg-type]
+    return client
+
+
+class OrderedStore(Store):
+    """A store whose verbs meet the faults that a test orders, by the name of their script.
+
+    before, after: awaited once, right before or after the script has run. lose: replies that are lost after the script took
+    effect, one a mention. away: nothing reaches the server.
+    """
+
+    def __init__(self, server: RedisInProcess, *, prefix: str = "t") -> None:
+        super().__init__(connect(server), Keys(prefix, "s0"), server.clock, shebang=False)
+        self.server = server
+        self.before: dict[str, Callable[[], Awaitable[object]]] = {}
+        self.after: dict[str, Callable[[], Awaitable[object]]] = {}
+        self.lose: list[str] = []
+        self.away = False
+
+    async def _run(self, verb: str, argv: list[Value]) -> Reply:
+        if self.away:
+            raise Unavailable("Redis is away")
+        if verb in self.before:
+            await self.before.pop(verb)()
+        reply = await super()._run(verb, argv)
+        if verb in self.after:
+            await self.after.pop(verb)()
+        if verb in self.lose:
+            self.lose.remove(verb)
+            raise Unavailable("the reply was lost")
+        return reply
