@@ -6,20 +6,24 @@ What only a server can show (memory, restarts, `allow-oom`, two processes) is te
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import fakeredis
 import fakeredis.aioredis
 from fakeredis._commands import command
 from fakeredis._socket._fakesocket import FakeSocket
+from redis.exceptions import NoScriptError
 
 from rsched.core.errors import Unavailable
+from rsched.core.ids import RunId, WorkerId
 from rsched.runtime.clock import Clock
 from rsched.store.base import Reply
 from rsched.store.keys import Keys
+from rsched.store.renewer import SyncRenewer
 from rsched.store.scripts import Value
 from rsched.store.store import Store, _raw
+from rsched.store.work import RenewReply
 
 
 class RedisInProcess(fakeredis.FakeServer):
@@ -81,3 +85,35 @@ class OrderedStore(Store):
             self.lose.remove(verb)
             raise Unavailable("the reply was lost")
         return reply
+
+
+class _WithoutShebang:
+    """A synchronous client that takes scripts as a real server does."""
+
+    def __init__(self, server: RedisInProcess) -> None:
+        self.redis = fakeredis.FakeRedis(server=server, protocol=2)
+
+    def evalsha(self, sha: str, *_: Value) -> Any:
+        raise NoScriptError(sha)
+
+    def eval(self, source: str, *args: Value) -> Any:
+        return self.redis.eval(source.partition("\n")[2] if source.startswith("#!") else source, *args)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        self.redis.close()
+
+
+class OrderedRenewer(SyncRenewer):
+    """The renewer of a worker's thread. away: it reaches no server. renewed: how often it was called."""
+
+    def __init__(self, server: RedisInProcess, *, prefix: str = "t") -> None:
+        self._client: Any = _WithoutShebang(server)
+        self._keys = Keys(prefix, "s0")
+        self.away = False
+        self.renewed = 0
+
+    def renew(self, worker: WorkerId, *, lease_ms: int, items: Sequence[tuple[RunId, int]]) -> RenewReply:
+        self.renewed += 1
+        if self.away:
+            raise Unavailable("Redis is away")
+        return super().renew(worker, lease_ms=lease_ms, items=items)
