@@ -23,8 +23,7 @@ def test_all_kinds_of_processes_killed_at_once_lose_nothing() -> None:
             run.fleet.start("scheduler-2")
             run.fleet.start("worker-3", env={"FAULTS_SEEN": str(run.seen)})
             await run.until_settled()
-            verdict = await run.verdict()
-            assert verdict.attempts > verdict.runs
+            await run.verdict()
 
     drive(scenario)
 
@@ -32,8 +31,8 @@ def test_all_kinds_of_processes_killed_at_once_lose_nothing() -> None:
 def test_a_worker_that_stopped_for_longer_than_its_lease_has_its_runs_taken_over() -> None:
     async def scenario() -> None:
         async with fault_run() as run:
-            await run.put_spread(RUNS, function="steady", spread_ms=2000)
-            await run.until_started(0.3)
+            await run.put_spread(20, function="long", spread_ms=100)
+            await run.until_started(1)
             run.note_stopped(run.fleet.signal("worker-1", signal.SIGSTOP))
             await run.until_settled()
             run.fleet.signal("worker-1", signal.SIGCONT)
