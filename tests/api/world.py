@@ -20,8 +20,8 @@ from rsched.core.states import RunState
 from rsched.ledger import Ledger
 from rsched.recorder.recovery.recovery import STREAMS
 from rsched.recorder.stream import StreamRecorder
-from rsched.store.recovery import RestoreProgress
-from rsched.store.work import FetchedRun, FinishItem
+from rsched.store.restore import RestoreProgress
+from rsched.store.run_values import FetchedRun, FinishItem
 from tests.api.calls import Caller
 from tests.support.clocks import HandClock
 from tests.support.fake_redis import OrderedStore, RedisInProcess
@@ -94,7 +94,7 @@ class World:
 
     def record_of(self, job_id: str) -> JobRecord:
         """The job as Redis has it."""
-        record = self.run(self.store.get_job(JobId(job_id)))
+        record = self.run(self.store.jobs.get(JobId(job_id)))
         assert isinstance(record, JobRecord)
         return record
 
@@ -103,14 +103,14 @@ class World:
 
     def due_of(self, job_id: str) -> int | None:
         """When the job is next due, ms."""
-        return self.run(self.store.dues([JobId(job_id)])).get(JobId(job_id))
+        return self.run(self.store.jobs.get_due_times([JobId(job_id)])).get(JobId(job_id))
 
     def runs(self) -> list[str]:
         """Runs in Redis, none of which is final."""
-        return [run.decode() for run in self.run(self.store.client.hkeys(self.store.keys.runs))]
+        return [run.decode() for run in self.run(self.store.connection.client.hkeys(self.store.keys.runs))]
 
     def run_record(self, run_id: str) -> RunRecord:
-        record = self.run(self.store.get_run(RunId(run_id)))
+        record = self.run(self.store.runs.get(RunId(run_id)))
         assert record is not None
         return record
 
@@ -128,16 +128,16 @@ class World:
 
     def set_due(self, job_id: str, ms: int) -> None:
         """The job stands in its due set for another instant than it was put for."""
-        self.run(self.store.client.zadd(self.store.keys.due(partition_of(JobId(job_id))), {job_id: ms}))
+        self.run(self.store.connection.client.zadd(self.store.keys.due(partition_of(JobId(job_id))), {job_id: ms}))
 
     def claim(self, job_id: str) -> None:
         """A scheduler claims and releases what the job has due by now."""
-        self.run(self.store.claim("s", horizon_ms=0, limit=100, partitions=[(partition_of(JobId(job_id)), 0)]))
+        self.run(self.store.runs.claim("s", horizon_ms=0, limit=100, partitions=[(partition_of(JobId(job_id)), 0)]))
         self.release()
 
     def release(self) -> None:
         """A scheduler queues all that is due by now."""
-        while self.run(self.store.release(limit=100)).more:
+        while self.run(self.store.runs.release(limit=100)).more:
             pass
 
     def start(self, *, worker: WorkerId = WORKER) -> list[str]:
@@ -147,7 +147,7 @@ class World:
             self._request += 1
             queues = ["default", "http"]
             return (
-                await self.store.fetch(worker, request=self._request, slots=100, lease_ms=LEASE_MS, queues=queues)
+                await self.store.runs.fetch(worker, request=self._request, slots=100, lease_ms=LEASE_MS, queues=queues)
             ).runs
 
         fetched = self.run(fetch())
@@ -159,7 +159,7 @@ class World:
         fetched = self._fetched.pop(run_id)
         self._request += 1
         item = FinishItem(fetched.run, fetched.fence, outcome, 0, started_at or self.clock.ms, "")
-        assert self.run(self.store.finish(WORKER, request=self._request, items=[item])) == ["ok"]
+        assert self.run(self.store.runs.finish(WORKER, request=self._request, items=[item])) == ["ok"]
         self.record()
 
     def run_once(self, job_id: str) -> None:
@@ -175,7 +175,7 @@ class World:
 
     def forget(self, job_id: str) -> None:
         """Redis drops a job that is over, as the recorder's housekeeping has it do."""
-        assert self.run(self.store.forget([(JobId(job_id), self.head_of(job_id).version)])) == 1
+        assert self.run(self.store.jobs.forget([(JobId(job_id), self.head_of(job_id).version)])) == 1
 
     def lose(self, *, keep: bool = True, done: int = 0) -> None:
         """Redis was emptied, and is open again. Runs are back; definitions are still to come.
@@ -189,32 +189,32 @@ class World:
 
     async def _emptied(self, *, keep: bool, done: int) -> None:
         jobs = [JobId(job) for job in await self._ids()] if keep else []
-        records = {job: await self.store.get_job(job) for job in jobs}
-        dues = await self.store.dues(jobs)
-        runs = await self.store.client.hgetall(self.store.keys.runs)
-        await self.store.client.flushall()
-        generation, fence = await self.ledger.next_generation("s0", redis_fence=await self.store.fence())
-        assert await self.store.begin_recovery(generation, fence=fence, lost=True)
+        records = {job: await self.store.jobs.get(job) for job in jobs}
+        dues = await self.store.jobs.get_due_times(jobs)
+        runs = await self.store.connection.client.hgetall(self.store.keys.runs)
+        await self.store.connection.client.flushall()
+        generation, fence = await self.ledger.next_generation("s0", redis_fence=await self.store.recovery.get_fence())
+        assert await self.store.recovery.begin(generation, fence=fence, lost=True)
         items = [(job, dues.get(job), r.pack()) for job, r in records.items() if isinstance(r, JobRecord)]
         if items:
-            await self.store.restore_jobs(items)
+            await self.store.restore.put_jobs(items)
         if runs:
-            await self.store.restore_runs([(RunId(k.decode()), v.decode()) for k, v in runs.items()], lease_ms=LEASE_MS)
-        await self.store.set_restore_progress(RestoreProgress("jobs", generation, done, 10, 0, self.clock.ms))
-        await self.store.finish_recovery(recovery_grace_ms=0)
+            await self.store.restore.put_runs([(RunId(k.decode()), v.decode()) for k, v in runs.items()], lease_ms=LEASE_MS)
+        await self.store.restore.set_progress(RestoreProgress("jobs", generation, done, 10, 0, self.clock.ms))
+        await self.store.recovery.finish(recovery_grace_ms=0)
 
     async def _ids(self) -> list[str]:
         keys = self.store.keys
-        found = [key async for key in self.store.client.scan_iter(match=f"{keys.prefix}:*:jobs:*", count=5000)]
-        return [job.decode() for key in found for job in await self.store.client.hkeys(key)]
+        found = [key async for key in self.store.connection.client.scan_iter(match=f"{keys.prefix}:*:jobs:*", count=5000)]
+        return [job.decode() for key in found for job in await self.store.connection.client.hkeys(key)]
 
     def all_is_back(self) -> None:
         """Nothing is left to be restored."""
 
         async def over() -> None:
-            repair = await self.store.restore_progress()
+            repair = await self.store.restore.get_progress()
             assert repair is not None
-            await self.store.set_restore_progress(repair._replace(phase="done"))
+            await self.store.restore.set_progress(repair._replace(phase="done"))
 
         self.run(over())
 
@@ -236,8 +236,8 @@ def opened_world(ledger: Ledger, clock: HandClock, call: Any) -> Iterator[World]
 
         async def opened() -> None:
             generation, fence = await ledger.next_generation("s0", redis_fence=0)
-            assert await store.begin_recovery(generation, fence=fence)
-            await store.finish_recovery(recovery_grace_ms=0)
+            assert await store.recovery.begin(generation, fence=fence)
+            await store.recovery.finish(recovery_grace_ms=0)
 
         world.run(opened())
         try:

@@ -49,7 +49,7 @@ def test_an_emptied_redis_loses_nothing_acknowledged() -> None:
             await run.put_spread(50, lead_ms=2500, spread_ms=2000)
             await run.until_recorded()
             await run.until_started(0.3)
-            await run.w.store.client.flushall()
+            await run.w.store.connection.client.flushall()
             await run.until_open()
             await run.until_settled()
             await run.verdict()

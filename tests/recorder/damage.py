@@ -24,18 +24,18 @@ async def populate(s: Shard) -> dict[str, JobId]:
     s.request = s.world.requests
     jobs["queued"] = await s.put("queued", kind="o")
     await s.schedule()
-    await s.store.release(limit=100)
+    await s.store.runs.release(limit=100)
     jobs["staged"] = await s.put("staged", due_in=4500)
     await s.world.claim()
     jobs["later"] = await s.put("later", due_in=HOUR)
     jobs["once"] = await s.put("once", kind="o", due_in=HOUR)
-    trigger = await s.store.trigger(jobs["later"], suffix="aaaa", repeat_key="", payload=b"\xc0")
+    trigger = await s.store.jobs.trigger(jobs["later"], suffix="aaaa", repeat_key="", payload=b"\xc0")
     assert trigger.run
     paused = jobs["paused"] = await s.put("paused", due_in=HOUR)
-    assert (await s.store.pause(paused)).tag == "ok"
+    assert (await s.store.jobs.pause(paused)).tag == "ok"
     resting = jobs["resting"] = await s.put("resting", due_in=HOUR)
-    assert (await s.store.pause(resting, until=await s.store.time() + HOUR)).tag == "ok"
-    await s.store.cache_occurrences("hourly", after=0, occurrences=[HOUR * i for i in range(1, 60)], ended=False)
+    assert (await s.store.jobs.pause(resting, until=await s.store.clock.read() + HOUR)).tag == "ok"
+    await s.store.partitions.cache_occurrences("hourly", after=0, occurrences=[HOUR * i for i in range(1, 60)], ended=False)
     await s.record()
     return jobs
 

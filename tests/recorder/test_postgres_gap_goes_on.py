@@ -60,7 +60,7 @@ def test_it_goes_on_whatever_is_away_and_ends_as_if_nothing_had_been(
                 continue
         monkeypatch.undo()
         assert calls > 20
-        assert not await s.store.resync()
+        assert not await s.store.resync.is_requested()
         assert {run for run, row in (await rows(s)).items() if row == ("CANCELLED", OUTCOME_UNKNOWN)} == ended
         assert await s.reconcile() == {}
 
@@ -73,7 +73,7 @@ def test_a_gap_that_is_found_meanwhile_begins_it_anew(
 ) -> None:
     async def body(s: Shard) -> None:
         job = await s.put("a", due_in=HOUR, every=2 * HOUR)
-        assert (await s.store.put_calendar("default", "days", expect=0, entries=["2030-01-01"])).tag == "ok"
+        assert (await s.store.calendars.put("default", "days", expect=0, entries=["2030-01-01"])).tag == "ok"
         await s.record()
         kept = backup(database_url)
         await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
@@ -108,7 +108,7 @@ def test_a_gap_that_is_found_meanwhile_begins_it_anew(
                     if falling.is_set():
                         await fallen.wait()
         monkeypatch.undo()
-        assert await s.store.resync()
+        assert await s.store.resync.is_requested()
         await written_again(s, resync)
         assert job in await s.ledger.jobs_known([job])
         # What comes first of all.
@@ -126,7 +126,7 @@ def test_jobs_that_come_back_after_a_loss_of_redis_are_not_taken_for_ended(
         kept = backup(database_url)
         await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
         resync = await without_tail(s, database_url, kept)
-        real = s.store.values_of
+        real = s.store.jobs.read_packed
         lost = False
 
         async def lose(asked: Sequence[JobId]) -> Any:
@@ -148,6 +148,6 @@ def test_jobs_that_come_back_after_a_loss_of_redis_are_not_taken_for_ended(
         await written_again(s, resync)
         known = await s.ledger.jobs_known(jobs)
         assert {k.state for k in known.values()} == {JobState.ACTIVE}
-        assert set(await s.store.dues(jobs)) == set(jobs)
+        assert set(await s.store.jobs.get_due_times(jobs)) == set(jobs)
 
     shard(body)

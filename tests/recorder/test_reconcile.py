@@ -20,7 +20,7 @@ def test_a_healthy_shard_is_left_alone(shard: InShard) -> None:
         await populate(s)
         assert problems(await s.world.snapshot()) == []
         assert await s.reconcile() == {}
-        told = await s.store.reconciled()
+        told = await s.store.reconciliation.get_progress()
         assert (told.passes, told.found, told.phase) == (1, 0, "")
 
     shard(body)

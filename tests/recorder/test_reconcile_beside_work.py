@@ -18,7 +18,7 @@ from rsched.embedded.process import free_port
 from rsched.recorder.main import run_recorder
 from rsched.recorder.reconcile.reconciler import Reconciler
 from rsched.store.store import Store
-from rsched.store.work import FinishItem
+from rsched.store.run_values import FinishItem
 from tests.recorder.damage import populate, run_of
 from tests.recorder.invariants import problems
 from tests.recorder.stepped_shard import CLOCK, HOUR, WORKER, InShard, Shard
@@ -46,7 +46,7 @@ def test_live_work_is_never_found(shard: InShard) -> None:
             while not stopped.is_set():
                 request += 1
                 runs = (
-                    await s.store.fetch(worker, request=request, slots=30, lease_ms=60_000, queues=["default"])
+                    await s.store.runs.fetch(worker, request=request, slots=30, lease_ms=60_000, queues=["default"])
                 ).runs
                 await CLOCK.sleep(5)
                 back, items = [], []
@@ -57,8 +57,8 @@ def test_live_work_is_never_found(shard: InShard) -> None:
                     else:
                         items.append(FinishItem(r.run, r.fence, outcome, rng.choice([0, 50]), 0, ""))
                         ends[outcome] += 1
-                await s.store.requeue(worker, back)
-                await s.store.finish(worker, request=request, items=items)
+                await s.store.runs.requeue(worker, back)
+                await s.store.runs.finish(worker, request=request, items=items)
 
         async def passing() -> None:
             while not stopped.is_set():
@@ -90,7 +90,7 @@ def test_a_run_that_ended_by_the_ledger_is_dropped_and_frees_the_next(shard: InS
         old = await s.redis.hget(s.keys.runs, run)
         assert old is not None
         fence = unpack_run(old.decode()).fence
-        assert await s.store.finish(
+        assert await s.store.runs.finish(
             WORKER, request=99, items=[FinishItem(RunId(run), fence, RunState.SUCCEEDED, 0, 0, "")]
         ) == ["ok"]
         await s.record()
@@ -113,7 +113,7 @@ def test_a_deletion_that_redis_forgot_is_done_again(shard: InShard, forgotten: b
         value, due = await s.redis.hget(s.keys.jobs(p), job), await s.redis.zscore(s.keys.due(p), job)
         assert value is not None
         assert due is not None
-        assert (await s.store.remove(job)).tag == "ok"
+        assert (await s.store.jobs.remove(job)).tag == "ok"
         await s.record()
         if forgotten:
             await s.ledger.mark_forgotten([(job, 2)])
@@ -141,7 +141,7 @@ def test_what_the_ledger_is_too_far_behind_to_judge_is_left_for_the_next_pass(
         assert await reconciler.run_pass() == {}
         assert reconciler.unsure == 1
         assert await s.reconcile() == {"due_without_job": 1}
-        stored = await s.store.get_job(job)
+        stored = await s.store.jobs.get(job)
         assert isinstance(stored, JobRecord)
 
     shard(body)
@@ -189,12 +189,12 @@ def test_the_recorder_makes_passes_and_counts_what_it_repairs(
             async with anyio.create_task_group() as group:
                 group.start_soon(lambda: run_recorder(settings, stop, clock=CLOCK))
                 with anyio.fail_after(20):
-                    while not await store.is_open():
+                    while not await store.recovery.is_open():
                         await CLOCK.sleep(10)
-                    await store.client.zadd(store.keys.leases, {"j_0000000000000:1": 1})
-                    while await store.client.zcard(store.keys.leases):
+                    await store.connection.client.zadd(store.keys.leases, {"j_0000000000000:1": 1})
+                    while await store.connection.client.zcard(store.keys.leases):
                         await CLOCK.sleep(10)
-                    while not (await store.reconciled()).passes:
+                    while not (await store.reconciliation.get_progress()).passes:
                         await CLOCK.sleep(10)
                     while not (counted := await asyncio.to_thread(_repairs_counted, settings.metrics_port)):
                         await CLOCK.sleep(10)

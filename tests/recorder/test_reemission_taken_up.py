@@ -76,7 +76,7 @@ def test_a_recorder_that_takes_over_goes_on_with_what_one_that_died_began(
             return reached.is_set()
 
         async def is_over() -> bool:
-            return not await s.store.resync()
+            return not await s.store.resync.is_requested()
 
         with monkeypatch.context() as m:
             if at == "idle":
@@ -107,7 +107,7 @@ def test_a_redis_that_falls_back_into_the_middle_of_it_has_it_taken_up_again(sha
         await written_again(s, resync)
         await back_to(s, then)
         await whole(s)
-        assert await s.store.resync()
+        assert await s.store.resync.is_requested()
         await written_again(s, resync)
 
     shard(body)
@@ -118,14 +118,14 @@ def test_a_mark_that_redis_loses_meanwhile_is_set_anew(shard: InShard, database_
         kept, lost = await put_in_a_gap(s, database_url)
         resync = await without_tail(s, database_url, kept)
         assert await resync.step()
-        await s.store.set_resync(False)
+        await s.store.resync.finish()
         assert await resync.step()
-        assert await s.store.resync()
+        assert await s.store.resync.is_requested()
         await written_again(s, resync)
         assert lost in await s.ledger.jobs_known([lost])
         # Over is over.
         assert not await resync.step()
-        assert not await s.store.resync()
+        assert not await s.store.resync.is_requested()
 
     shard(body)
 
@@ -136,7 +136,7 @@ def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
     async def body(s: Shard) -> None:
         kept, _ = await put_in_a_gap(s, database_url)
         await s.record()
-        record, first_part = s.ledger.record, s.store.page_of_calendars
+        record, first_part = s.ledger.record, s.store.resync.read_calendars
         failed = begun = 0
 
         async def fails(*args: Any, **kwargs: Any) -> bool:
@@ -168,12 +168,12 @@ def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
         monkeypatch.setattr(s.ledger, "record", fails)
         monkeypatch.setattr(s.store, "page_of_calendars", begins)
         monkeypatch.setattr(restored, "caught_up", patient)
-        before = s.store.metrics.number(ALERTS).child("journal_gap").value
+        before = s.store.connection.metrics.number(ALERTS).child("journal_gap").value
         await without_tail(s, database_url, kept)
         told = await s.ledger._all("SELECT stream, count(*) FROM quarantine WHERE kind = 'gap' GROUP BY stream", ())
         assert failed > 10
         assert dict(told)["definitions"] == 1
-        assert s.store.metrics.number(ALERTS).child("journal_gap").value - before == sum(n for _, n in told)
+        assert s.store.connection.metrics.number(ALERTS).child("journal_gap").value - before == sum(n for _, n in told)
         assert begun == 1
 
     shard(body)
@@ -232,7 +232,7 @@ def test_nothing_is_taken_for_ended_by_two_looks_between_which_redis_was_whole(
 ) -> None:
     async def body(s: Shard) -> None:
         job = await s.put("a", due_in=HOUR, every=2 * HOUR)
-        assert (await s.store.backfill(job, schedule_version=1, ranges=[(1000, 9000)])).tag == "ok"
+        assert (await s.store.jobs.backfill(job, schedule_version=1, ranges=[(1000, 9000)])).tag == "ok"
         run = await put_once(s, "once")
         await s.schedule()
         await s.record()

@@ -33,7 +33,7 @@ def expression(n: int, minute: int, hour: int) -> str:
 async def stored(world: World) -> tuple[int, dict[str, str]]:
     """The instant (ms) that all jobs are due at, and the schedule of each job."""
     # All of them within the grace of a minute, however slow the machine: the minute has just begun.
-    while (now := await world.store.time()) % 60_000 > 20_000:
+    while (now := await world.store.clock.read()) % 60_000 > 20_000:
         pass
     due = now // 60_000 * 60_000
     at = format_utc(due)
@@ -51,7 +51,7 @@ async def stored(world: World) -> tuple[int, dict[str, str]]:
         items.append(PutItem(job, 0, due, value))
         args[job] = arg
     for start in range(0, JOBS, 2000):
-        assert (await world.store.put(items[start : start + 2000], atomic=True)).ok
+        assert (await world.store.jobs.put(items[start : start + 2000], atomic=True)).ok
     return due, args
 
 

@@ -7,7 +7,7 @@ import pytest
 from rsched.core.errors import Unavailable
 from rsched.core.ids import WorkerId
 from rsched.store.gauges import MAX_LANES, MAX_QUEUES, TURN, GaugeReader, ShardGauges
-from rsched.store.ticks import CatchupRange
+from rsched.store.catchup import CatchupRange
 from tests.support.store_world import FENCE, World
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +21,7 @@ async def read(reader: GaugeReader, times: int = 1) -> ShardGauges:
 
 async def test_a_shard_counts_what_it_holds(world: World) -> None:
     reader = GaugeReader(world.store)
-    now = await world.store.time()
+    now = await world.store.clock.read()
     for i in range(3):
         await world.put(f"later {i}", due_in=3_600_000)
     staged = await world.put("staged", due_in=4000)
@@ -51,7 +51,7 @@ async def test_a_queue_that_no_worker_serves_is_seen(world: World) -> None:
 
 
 async def test_late_jobs_and_catch_ups_show_how_late(world: World) -> None:
-    now = await world.store.time()
+    now = await world.store.clock.read()
     await world.put("late", due_in=-30_000)
     job = await world.put("caught up", kind="e", due_in=3_600_000)
     expected = CatchupRange(job.id, now - 60_000, now, 1, "", now, 0)
@@ -63,8 +63,8 @@ async def test_late_jobs_and_catch_ups_show_how_late(world: World) -> None:
 
 
 async def test_owned_partitions_are_those_of_live_schedulers(world: World) -> None:
-    await world.store.own("s1", lease_ms=60_000, take=range(10))
-    await world.store.own("s2", lease_ms=60_000, take=range(10, 15))
+    await world.store.partitions.acquire("s1", lease_ms=60_000, take=range(10))
+    await world.store.partitions.acquire("s2", lease_ms=60_000, take=range(10, 15))
     assert (await read(GaugeReader(world.store))).owned == 15
     await world.client.zadd(world.keys.schedulers, {"s2": 1})
     found = await read(GaugeReader(world.store))
@@ -87,7 +87,7 @@ async def test_an_empty_server_is_closed_and_has_nothing(redis_url: str, redis_p
 
 
 async def test_the_load_level_and_what_is_left_of_a_restore_show(world: World) -> None:
-    await world.store.set_load_level(2)
+    await world.store.recovery.set_load_level(2)
     await world.client.hset(world.keys.restore, mapping={"phase": "jobs", "jobs_total": 100, "jobs_done": 30})
     found = await read(GaugeReader(world.store))
     assert (found.load_level, found.restore_left) == (2, 70)
@@ -103,7 +103,7 @@ async def test_runs_of_before_a_closing_are_held_until_the_workers_have_adopted(
     found = await read(GaugeReader(world.store))
     assert found.held >= 1
     assert found.unconfirmed == 1
-    await world.store.adopt(WorkerId("w1"), lease_ms=60_000, queues=["default"], items=[])
+    await world.store.runs.adopt(WorkerId("w1"), lease_ms=60_000, queues=["default"], items=[])
     found = await read(GaugeReader(world.store))
     assert (found.held, found.unconfirmed) == (0, 0)
 
@@ -123,7 +123,7 @@ async def test_damaged_keys_of_workers_runs_and_queue_keys_do_not_hide_the_rest(
 
 async def test_one_read_is_one_pipeline_of_a_bounded_number_of_commands(world: World) -> None:
     for queue in range(2 * MAX_QUEUES):
-        await world.client.hset(world.keys.workers, f"w{queue}", f"{await world.store.time()}|queue-{queue}|60000")
+        await world.client.hset(world.keys.workers, f"w{queue}", f"{await world.store.clock.read()}|queue-{queue}|60000")
         await world.client.zadd(world.keys.ready(f"queue-{queue}"), {f"team-{i}": i for i in range(200)})
     reader = GaugeReader(world.store)
     await read(reader, 3)

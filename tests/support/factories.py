@@ -96,6 +96,6 @@ async def put_all(store: Store, items: Sequence[PutItem]) -> None:
         RuntimeError: one of them was refused, say because it is there already.
     """
     for i in range(0, len(items), _BATCH):
-        reply = await store.put(items[i : i + _BATCH], atomic=False)
+        reply = await store.jobs.put(items[i : i + _BATCH], atomic=False)
         if set(reply.tags) != {"ok"}:
             raise RuntimeError(f"a put was refused: {set(reply.tags)}")

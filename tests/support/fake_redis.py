@@ -23,7 +23,7 @@ from rsched.store.keys import Keys
 from rsched.store.renewer import SyncRenewer
 from rsched.store.scripts import Value
 from rsched.store.store import Store, _raw
-from rsched.store.work import RenewReply
+from rsched.store.run_values import RenewReply
 
 
 class RedisInProcess(fakeredis.FakeServer):

@@ -18,7 +18,7 @@ from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import Clock, SystemClock
 from rsched.store.jobs import PutItem
 from rsched.store.store import Store
-from rsched.store.work import FinishItem
+from rsched.store.run_values import FinishItem
 from rsched.worker.app import Worker
 from rsched.worker.runtime import Limits, Runtime
 from rsched.worker.targets.function import FunctionCalls
@@ -90,13 +90,13 @@ class Shard:
     async def open(self, *, lost: bool = False) -> None:
         """Opens the shard under another generation; with `lost`, after Redis lost writes."""
         self._generation += 1
-        assert await self.store.begin_recovery(self._generation, fence=FENCE * self._generation, lost=lost)
-        await self.store.restage(0, lease_ms=LIMITS.lease_ms)
-        await self.store.finish_recovery(recovery_grace_ms=0)
+        assert await self.store.recovery.begin(self._generation, fence=FENCE * self._generation, lost=lost)
+        await self.store.recovery.restage(0, lease_ms=LIMITS.lease_ms)
+        await self.store.recovery.finish(recovery_grace_ms=0)
 
     async def owe(self, *definitions: Definition) -> list[RunId]:
         """Puts a one-off for each definition, due now, and queues its run; the runs in the same order."""
-        now = await self.store.time()
+        now = await self.store.clock.read()
         items, jobs = [], []
         for given in definitions:
             self._jobs += 1
@@ -104,33 +104,33 @@ class Shard:
             head = JobHead(JobState.ACTIVE, 1, 1, now - 1, "o", str(now), "o", 60_000, given.queue_key)
             jobs.append(job)
             items.append(PutItem(job, 0, now, JobRecord(head, given).pack()))
-        assert (await self.store.put(items, atomic=True)).ok
+        assert (await self.store.jobs.put(items, atomic=True)).ok
         await self.claim(jobs)
         return [run_id_of(job, now) for job in jobs]
 
     async def claim(self, jobs: Sequence[JobId]) -> None:
         partitions = [(partition, 0) for partition in sorted({partition_of(job) for job in jobs})]
-        await self.store.claim("s", horizon_ms=0, limit=1000, partitions=partitions)
-        await self.store.release(limit=1000)
+        await self.store.runs.claim("s", horizon_ms=0, limit=1000, partitions=partitions)
+        await self.store.runs.release(limit=1000)
 
     async def give_to_another(self, run: RunId) -> None:
         """Another worker has the run now, under a later fence."""
-        record = unpack_run((await self.store.client.hget(self.store.keys.runs, run)).decode())
+        record = unpack_run((await self.store.connection.client.hget(self.store.keys.runs, run)).decode())
         taken = record._replace(fence=record.fence + 1, worker="w_other")
-        await self.store.client.hset(self.store.keys.runs, run, taken.pack())
+        await self.store.connection.client.hset(self.store.keys.runs, run, taken.pack())
 
     async def lose(self, *runs: RunId) -> None:
         """Redis lost its tail, in which those runs were fetched, and is open again."""
         for run in runs:
-            await self.store.client.hdel(self.store.keys.runs, run)
-            await self.store.client.zrem(self.store.keys.leases, run)
+            await self.store.connection.client.hdel(self.store.keys.runs, run)
+            await self.store.connection.client.zrem(self.store.keys.leases, run)
         await self.open(lost=True)
 
     async def keep_releasing(self) -> None:
         """A scheduler that queues what comes due: retries, too."""
         while True:
             with suppress(ShardClosed):
-                await self.store.release(limit=1000)
+                await self.store.runs.release(limit=1000)
             await SystemClock().sleep(_RELEASE_EVERY_MS)
 
 

@@ -83,7 +83,7 @@ def test_work_that_arrives_while_the_drain_begins_is_requeued() -> None:
 
     async def test() -> None:
         async with running(app) as worker:
-            inner, entered, answer = worker.store.fetch, asyncio.Event(), asyncio.Event()
+            inner, entered, answer = worker.store.runs.fetch, asyncio.Event(), asyncio.Event()
 
             async def slow(*args: Any, **kwargs: Any) -> Any:
                 reply = await inner(*args, **kwargs)
@@ -92,7 +92,7 @@ def test_work_that_arrives_while_the_drain_begins_is_requeued() -> None:
                     await answer.wait()
                 return reply
 
-            worker.store.fetch = slow  # type: ignore[method-assign]
+            worker.store.runs.fetch = slow  # type: ignore[method-assign]
             (one,) = await worker.owe(definition())
             await entered.wait()
             worker.stop.set()

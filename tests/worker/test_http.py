@@ -203,7 +203,7 @@ def test_a_cancelled_call_is_aborted(site: Site) -> None:
         async with running(Worker(), http=True) as worker:
             (one,) = await worker.owe(definition(HttpTarget(url=site.url + "/slow")))
             await worker.until(lambda: site.calls)
-            await worker.shard.store.cancel(one)
+            await worker.shard.store.runs.cancel(one)
             await worker.until(lambda: [i.outcome for i in worker.store.finished] == [RunState.CANCELLED])
 
     asyncio.run(test())

@@ -51,7 +51,7 @@ def test_results_are_kept_while_the_shard_is_closed() -> None:
         async with running(app) as worker:
             await worker.owe(definition())
             await worker.until_started(1)
-            await worker.shard.store.close_shard()
+            await worker.shard.store.recovery.close()
             go.set()
             await worker.until(lambda: len(worker.runtime.finisher) == 1)
             await worker.shard.open()
@@ -99,7 +99,7 @@ def test_a_result_whose_answer_was_lost_is_presented_anew_after_an_recovery() ->
             await worker.until(lambda: len(worker.runtime.active) == 0)
             # Once before the recovery; it was adopted as running, so the success had to be said again under a new number.
             assert worker.store.finish_calls == [1, 1, 2]
-            assert await worker.shard.store.client.hlen(worker.store.keys.runs) == 0
+            assert await worker.shard.store.connection.client.hlen(worker.store.keys.runs) == 0
 
     run_async(test)
 
@@ -108,7 +108,7 @@ def test_an_idle_worker_says_that_it_holds_nothing() -> None:
     async def test() -> None:
         async with running(Worker()) as worker:
             # It has heard of this generation.
-            await worker.until(lambda: worker.store.generation == "1")
+            await worker.until(lambda: worker.store.connection.generation == "1")
             await worker.shard.lose()
             await worker.until(lambda: worker.store.adopted == [[]])
 
