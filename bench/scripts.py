@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from rsched.store.run_values import FetchedRun, FinishItem
+
 from bench.figures import circumstances
 from rsched.core.ids import WorkerId
 from rsched.core.instants import format_utc
@@ -12,7 +14,6 @@ from rsched.core.jobs.model import ScheduleSpec
 from rsched.core.states import RunState
 from rsched.runtime.clock import Clock
 from rsched.store.store import Store
-from rsched.store.run_values import FetchedRun, FinishItem
 from tests.support.deployment import Deployment, deployment
 from tests.support.factories import new_job, put_all
 

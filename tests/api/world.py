@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from rsched.store.restore import RestoreProgress
+from rsched.store.run_values import FetchedRun, FinishItem
 from rsched_api.app import create_app
 
 from rsched.core.ids import JobId, RunId, WorkerId, partition_of
@@ -20,8 +22,6 @@ from rsched.core.states import RunState
 from rsched.ledger import Ledger
 from rsched.recorder.recovery.recovery import STREAMS
 from rsched.recorder.stream import StreamRecorder
-from rsched.store.restore import RestoreProgress
-from rsched.store.run_values import FetchedRun, FinishItem
 from tests.api.calls import Caller
 from tests.support.clocks import HandClock
 from tests.support.fake_redis import OrderedStore, RedisInProcess
@@ -199,13 +199,17 @@ class World:
         if items:
             await self.store.restore.put_jobs(items)
         if runs:
-            await self.store.restore.put_runs([(RunId(k.decode()), v.decode()) for k, v in runs.items()], lease_ms=LEASE_MS)
+            await self.store.restore.put_runs(
+                [(RunId(k.decode()), v.decode()) for k, v in runs.items()], lease_ms=LEASE_MS
+            )
         await self.store.restore.set_progress(RestoreProgress("jobs", generation, done, 10, 0, self.clock.ms))
         await self.store.recovery.finish(recovery_grace_ms=0)
 
     async def _ids(self) -> list[str]:
         keys = self.store.keys
-        found = [key async for key in self.store.connection.client.scan_iter(match=f"{keys.prefix}:*:jobs:*", count=5000)]
+        found = [
+            key async for key in self.store.connection.client.scan_iter(match=f"{keys.prefix}:*:jobs:*", count=5000)
+        ]
         return [job.decode() for key in found for job in await self.store.connection.client.hkeys(key)]
 
     def all_is_back(self) -> None:

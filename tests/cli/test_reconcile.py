@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from rsched.store.restore import RestoreProgress
 from typer.testing import CliRunner, Result
 
 from rsched.cli.main import app
-from rsched.store.restore import RestoreProgress
 from tests.recorder.stepped_shard import HOUR, Shard, within
 
 Run = Callable[..., Result]

@@ -35,7 +35,9 @@ async def populate(s: Shard) -> dict[str, JobId]:
     assert (await s.store.jobs.pause(paused)).tag == "ok"
     resting = jobs["resting"] = await s.put("resting", due_in=HOUR)
     assert (await s.store.jobs.pause(resting, until=await s.store.clock.read() + HOUR)).tag == "ok"
-    await s.store.partitions.cache_occurrences("hourly", after=0, occurrences=[HOUR * i for i in range(1, 60)], ended=False)
+    await s.store.partitions.cache_occurrences(
+        "hourly", after=0, occurrences=[HOUR * i for i in range(1, 60)], ended=False
+    )
     await s.record()
     return jobs
 

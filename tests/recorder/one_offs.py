@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from rsched.store.run_values import FetchedRun
+
 from rsched.core.ids import RunId
 from rsched.core.states import RunState
-from rsched.store.run_values import FetchedRun
 from tests.recorder.rollback import stale_generation
 from tests.recorder.stepped_shard import HOUR, WORKER, Shard
 

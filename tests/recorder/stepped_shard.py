@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import anyio
 from redis.asyncio import Redis
+from rsched.store.connection import connect
+from rsched.store.run_values import FinishItem
 
 from rsched.core.ids import JobId, RunId, WorkerId, derive_job_id
 from rsched.core.jobs.model import ScheduleSpec
@@ -27,9 +29,7 @@ from rsched.scheduler.claim import Claimer
 from rsched.scheduler.reap import Reaper
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
-from rsched.store.connection import connect
 from rsched.store.store import Store
-from rsched.store.run_values import FinishItem
 from tests.ledger.events import definition
 from tests.support.store_world import World
 
@@ -108,7 +108,9 @@ class Shard:
     async def work(self, *, slots: int = 100) -> list[RunId]:
         """Fetches and ends what can be had."""
         self.request += 1
-        fetched = await self.store.runs.fetch(WORKER, request=self.request, slots=slots, lease_ms=60_000, queues=["default"])
+        fetched = await self.store.runs.fetch(
+            WORKER, request=self.request, slots=slots, lease_ms=60_000, queues=["default"]
+        )
         items = [FinishItem(r.run, r.fence, RunState.SUCCEEDED, 0, fetched.now, "") for r in fetched.runs]
         if items:
             tags = await self.store.runs.finish(WORKER, request=self.request, items=items)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from itertools import count
 
 import pytest
+from rsched.store.run_values import FinishItem
 
 from rsched.core.ids import JobId, RunId, derive_job_id, partition_of
 from rsched.core.jobs.model import ScheduleSpec
@@ -15,7 +16,6 @@ from rsched.core.schedule.schedule import load
 from rsched.core.states import JobState, RunState
 from rsched.scheduler.catch_up import CatchUp
 from rsched.store.jobs import PutItem
-from rsched.store.run_values import FinishItem
 from tests.ledger.events import definition
 from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
 from tests.recorder.stepped_shard import CLOCK, HOUR, LOG, WORKER, InShard, Shard
@@ -234,7 +234,9 @@ def test_a_run_that_an_edit_withdrew_is_owed_under_the_edited_schedule(shard: In
         (run,) = [RunId(r.decode()) for r in await s.redis.hkeys(s.keys.runs)]
         due = int(run.rpartition(":")[2])
         d = definition("a", schedule=ScheduleSpec(every="1h"))
-        head = JobHead(JobState.ACTIVE, 2, 2, await s.store.clock.read(), "e", f"{due},{HOUR}", "o", 60_000, d.queue_key)
+        head = JobHead(
+            JobState.ACTIVE, 2, 2, await s.store.clock.read(), "e", f"{due},{HOUR}", "o", 60_000, d.queue_key
+        )
         assert (await s.store.jobs.put([PutItem(job, 1, due, JobRecord(head, d).pack())], atomic=True)).ok
         await s.record()
         then = await snapshot(s)

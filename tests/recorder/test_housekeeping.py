@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 import psycopg
+from rsched.store.restore import RestoreProgress
 
 from rsched.core.jobs.packed import Event
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
 from rsched.recorder.housekeeping import Housekeeping
-from rsched.store.restore import RestoreProgress
 from rsched.store.store import Store
 from tests.ledger.events import T0, WallClock, run
 from tests.ledger.test_open_runs import naive, open_ids, record

@@ -194,7 +194,9 @@ def test_jobs_that_ended_and_were_forgotten_in_the_gap_do_not_come_back(shard: I
         }  # fmt: skip
         assert await s.reconcile() == {}
         await emptied(s)
-        assert await s.store.jobs.get_due_times([JobId(once[:15]), removed, stays]) == {stays: (await s.store.jobs.get_due_times([stays]))[stays]}
+        assert await s.store.jobs.get_due_times([JobId(once[:15]), removed, stays]) == {
+            stays: (await s.store.jobs.get_due_times([stays]))[stays]
+        }
         await s.drain()
         assert s.done == {once: 1}
 

@@ -9,6 +9,7 @@ from collections import Counter
 
 import anyio
 import pytest
+from rsched.store.run_values import FinishItem
 
 from rsched.core.ids import RunId, WorkerId, partition_of
 from rsched.core.jobs.packed import JobRecord, unpack_run
@@ -18,7 +19,6 @@ from rsched.embedded.process import free_port
 from rsched.recorder.main import run_recorder
 from rsched.recorder.reconcile.reconciler import Reconciler
 from rsched.store.store import Store
-from rsched.store.run_values import FinishItem
 from tests.recorder.damage import populate, run_of
 from tests.recorder.invariants import problems
 from tests.recorder.stepped_shard import CLOCK, HOUR, WORKER, InShard, Shard

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import anyio
 import pytest
+from rsched.store.run_values import FinishItem
 
 from rsched.core.states import RunState
 from rsched.recorder.recovery.recovery import Recovery
-from rsched.store.run_values import FinishItem
 from tests.recorder.stepped_shard import CLOCK, HOUR, WORKER, Shard, within
 
 

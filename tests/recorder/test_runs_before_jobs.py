@@ -6,12 +6,12 @@ import asyncio
 import random
 
 import pytest
+from rsched.store.run_values import FinishItem
 
 from rsched.core.states import RunState
 from rsched.recorder.recovery.progress import Progress
 from rsched.recorder.recovery.recovery import Recovery
 from rsched.scheduler.reap import Reaper
-from rsched.store.run_values import FinishItem
 from tests.recorder.stepped_shard import CLOCK, LOG, WORKER, Shard, within
 
 

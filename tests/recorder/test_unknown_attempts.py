@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from rsched.store.run_values import FetchedRun, FinishItem
 
 from rsched.core.states import RunState
-from rsched.store.run_values import FetchedRun, FinishItem
 from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
 from tests.recorder.stepped_shard import HOUR, WORKER, InShard, Shard
 

@@ -145,7 +145,9 @@ async def test_new_zone_data_lets_a_catch_up_go_on(world: World) -> None:
     assert isinstance(record, JobRecord)
     paying = catch_up(world)
     await paying.step()
-    head = record.head._replace(version=2, schedule_version=2, keeps=1, schedule_changed_at=await world.store.clock.read())
+    head = record.head._replace(
+        version=2, schedule_version=2, keeps=1, schedule_changed_at=await world.store.clock.read()
+    )
     due = (await world.store.jobs.get_due_times([job]))[job]
     assert (await world.store.jobs.put([PutItem(job, 1, due, record._replace(head=head).pack())], atomic=True)).ok
     await soon(world)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from rsched.store.run_values import MisfireItem
 
 from rsched.core.jobs.packed import SkipEvent, unpack_job
 from rsched.core.states import JobState
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.catch_up import CatchUp
 from rsched.store.jobs import PutItem
-from rsched.store.run_values import MisfireItem
 from tests.scheduler.loops import LOG, claimer, make_unreadable
 from tests.support.store_world import Job, World
 

@@ -6,6 +6,7 @@ import logging
 
 import msgspec
 import pytest
+from rsched.store.restore import RestoreProgress
 
 from rsched.core.ids import partition_of
 from rsched.core.instants import format_utc
@@ -17,7 +18,6 @@ from rsched.core.schedule.schedule import load
 from rsched.core.states import JobState, RunState
 from rsched.scheduler.refresh import Refresher, RefreshLoop, Report
 from rsched.store.jobs import PutItem
-from rsched.store.restore import RestoreProgress
 from tests.support.factories import new_job
 from tests.support.store_world import World
 
@@ -84,7 +84,9 @@ async def test_what_was_staged_by_the_old_data_is_withdrawn(world: World) -> Non
         OLD, after=now - HOUR_MS, occurrences=[now + 1500, now + 90 * HOUR_MS], ended=False
     )
     job = await stored(world, "a", BERLIN, arg=OLD, due=now + 1500)
-    assert (await world.store.runs.claim("", horizon_ms=5000, limit=9, partitions=[(partition_of(job.job), 0)])).total == 1
+    assert (
+        await world.store.runs.claim("", horizon_ms=5000, limit=9, partitions=[(partition_of(job.job), 0)])
+    ).total == 1
     await Refresher(world.store, log=LOG).refresh()
     while not (await world.store.runs.release(limit=9)).total:
         pass
@@ -172,7 +174,12 @@ async def test_a_changed_calendar_moves_the_jobs_that_name_it(world: World) -> N
     await loop.step()
     spec = ScheduleSpec(cron="0 12 * * *", timezone="UTC", exclude=["holidays"])
     put, _ = new_job(
-        "named", spec, function="f", now=await world.store.clock.read(), team="ops", calendars={"holidays": ["2020-01-01"]}
+        "named",
+        spec,
+        function="f",
+        now=await world.store.clock.read(),
+        team="ops",
+        calendars={"holidays": ["2020-01-01"]},
     )
     assert (await world.store.jobs.put([put], atomic=True)).ok
     other = await stored(world, "other", ScheduleSpec(cron="0 12 * * *", timezone="UTC"), team="ops")

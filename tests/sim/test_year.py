@@ -105,7 +105,9 @@ class Story:
         record, resolved, due = self._record(spec, before=before, now=now)
         if due is None:
             return
-        assert (await self.sim.store.jobs.put([PutItem(job.id, before.head.version, due, record.pack())], atomic=True)).ok
+        assert (
+            await self.sim.store.jobs.put([PutItem(job.id, before.head.version, due, record.pack())], atomic=True)
+        ).ok
         job.stretches.append(Stretch(now, self._occurrences(resolved)))
 
     async def delete(self, job: SimJob) -> None:
@@ -125,7 +127,9 @@ class Story:
         if before is None or before.head.state is not JobState.PAUSED:
             return
         due, settled = resolve_resumed(before.head, load(before.definition), missed, now=now)
-        assert (await self.sim.store.jobs.resume(job.id, expect=before.head.version, due=due, missed=settled)).tag == "ok"
+        assert (
+            await self.sim.store.jobs.resume(job.id, expect=before.head.version, due=due, missed=settled)
+        ).tag == "ok"
         paused = job.stretches[-1]
         job.stretches[-1] = paused._replace(missed=missed)
         job.stretches.append(Stretch(now, paused.occurrences))

@@ -9,6 +9,8 @@ from functools import cache
 from typing import Any
 
 import pytest
+from rsched.store.connection import connect
+from rsched.store.run_values import FinishItem
 
 from rsched.core.ids import RunId, WorkerId
 from rsched.core.jobs.packed import RunEvent, SkipEvent, unpack_event
@@ -19,9 +21,7 @@ from rsched.scheduler.release import Releaser
 from rsched.scheduler.resume import Resumer
 from rsched.store import base, scripts
 from rsched.store.keys import Keys
-from rsched.store.connection import connect
 from rsched.store.store import Store
-from rsched.store.run_values import FinishItem
 
 LOG = logging.getLogger("sim")
 LOOKAHEAD_MS = 5000

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from rsched.store.run_values import ReapItem
 
 from rsched.core.ids import WorkerId, derive_job_id
 from rsched.core.jobs.packed import RunEvent
 from rsched.core.states import JobState, RunState
 from rsched.store.jobs import PutItem
-from rsched.store.run_values import ReapItem
 from tests.support.store_world import FENCE, Job, W, World, record
 
 pytestmark = pytest.mark.anyio

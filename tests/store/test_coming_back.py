@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from rsched.store.catchup import CatchupRange
+from rsched.store.restore import RestoreProgress
+from rsched.store.run_values import ReapItem
 
 from rsched.core.jobs.packed import WatermarkEvent
 from rsched.core.states import RunState
 from rsched.scheduler.reap import Reaper
-from rsched.store.restore import RestoreProgress
-from rsched.store.catchup import CatchupRange
-from rsched.store.run_values import ReapItem
 from tests.support.store_world import Job, World
 
 pytestmark = pytest.mark.anyio

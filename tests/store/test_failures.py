@@ -127,7 +127,11 @@ async def test_a_key_of_another_type_is_named_with_its_fix_and_verbs_go_on_once_
         (keys.due(job.p), lambda: world.claim(job), "'due'"),
         (keys.heads, lambda: store.partitions.list_due(within_ms=0), keys.heads),
         (keys.pauses, lambda: store.pauses.list_ended(limit=1), keys.pauses),
-        (keys.leases, lambda: store.runs.expired_leases(after_ms=0, limit=1), "expired.lua: local runs = redis.call('ZRANGE'"),
+        (
+            keys.leases,
+            lambda: store.runs.expired_leases(after_ms=0, limit=1),
+            "expired.lua: local runs = redis.call('ZRANGE'",
+        ),
     ]
     for key, call, named in calls:
         kept = await world.client.dump(key)

@@ -3,11 +3,11 @@ from __future__ import annotations
 import time
 
 import pytest
+from rsched.store.catchup import CatchupRange
 
 from rsched.core.errors import Unavailable
 from rsched.core.ids import WorkerId
 from rsched.store.gauges import MAX_LANES, MAX_QUEUES, TURN, GaugeReader, ShardGauges
-from rsched.store.catchup import CatchupRange
 from tests.support.store_world import FENCE, World
 
 pytestmark = pytest.mark.anyio
@@ -123,7 +123,9 @@ async def test_damaged_keys_of_workers_runs_and_queue_keys_do_not_hide_the_rest(
 
 async def test_one_read_is_one_pipeline_of_a_bounded_number_of_commands(world: World) -> None:
     for queue in range(2 * MAX_QUEUES):
-        await world.client.hset(world.keys.workers, f"w{queue}", f"{await world.store.clock.read()}|queue-{queue}|60000")
+        await world.client.hset(
+            world.keys.workers, f"w{queue}", f"{await world.store.clock.read()}|queue-{queue}|60000"
+        )
         await world.client.zadd(world.keys.ready(f"queue-{queue}"), {f"team-{i}": i for i in range(200)})
     reader = GaugeReader(world.store)
     await read(reader, 3)

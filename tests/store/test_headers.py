@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rsched.store.catchup import CatchupRange
+from rsched.store.connection import connect
+from rsched.store.restore import RestoreProgress
+from rsched.store.run_repair import SeenRun
+from rsched.store.run_values import FinishItem, MisfireItem, ReapItem
 
 from rsched.core.ids import JobId, RunId, WorkerId, run_id_of
 from rsched.core.jobs.packed import KEYED_FOR_MS, JobHead, RunRecord, unpack_head, unpack_run
@@ -17,14 +22,8 @@ from rsched.core.states import MOVES, JobState, RunState
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
-from rsched.store.run_repair import SeenRun
-from rsched.store.restore import RestoreProgress
 from rsched.store.scripts import SECTIONS, compose, load, lua_folder, verbs
-from rsched.store.connection import connect
 from rsched.store.store import Store
-from rsched.store.catchup import CatchupRange
-from rsched.store.run_values import MisfireItem, ReapItem
-from rsched.store.run_values import FinishItem
 from tests.support.release_window import release_at
 
 LUA = lua_folder()

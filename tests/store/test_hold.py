@@ -7,13 +7,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
+from rsched.store.run_values import FetchedRun, MisfireItem
 
 from rsched.core.ids import RunId, WorkerId, run_id_of
 from rsched.core.jobs.packed import RunEvent
 from rsched.core.schedule.misfire import MisfireOutcome
 from rsched.core.states import RunState
-from rsched.store.run_values import MisfireItem
-from rsched.store.run_values import FetchedRun
 from tests.support.store_world import Job, W, World
 
 pytestmark = pytest.mark.anyio
@@ -72,11 +71,15 @@ async def pays_out(world: World, job: Job, at: int) -> None:
     if not found:
         assert (await world.store.jobs.backfill(job.id, schedule_version=1, ranges=[(at, at)])).tag == "ok"
         found = await world.store.catchup.list_all()
-    assert await world.store.catchup.enqueue(found[0], occurrences=[at], rest=None, pace_ms=1000, most=9, left=1) == "ok"
+    assert (
+        await world.store.catchup.enqueue(found[0], occurrences=[at], rest=None, pace_ms=1000, most=9, left=1) == "ok"
+    )
 
 
 async def misfires(world: World, job: Job, at: int) -> None:
-    assert await world.store.runs.resolve_misfires([MisfireItem(job.id, 1, job.due, job.due + HOUR, at, 0, 0, 0)]) == ["ok"]
+    assert await world.store.runs.resolve_misfires([MisfireItem(job.id, 1, job.due, job.due + HOUR, at, 0, 0, 0)]) == [
+        "ok"
+    ]
 
 
 async def resumes(world: World, job: Job, at: int) -> None:

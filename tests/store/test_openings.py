@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from rsched.store.restore import RestoreProgress
 
 from rsched.core.errors import ShardClosed
 from rsched.core.ids import WorkerId
-from rsched.store.restore import RestoreProgress
 from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
@@ -186,10 +186,14 @@ async def test_while_what_was_lost_is_not_back_no_attempt_is_told_that_its_run_i
     await world.client.delete(world.keys.runs, world.keys.leases)
     await stale_generation(world, lost=True)
     with pytest.raises(ShardClosed):
-        await world.store.runs.adopt(KNOWN, lease_ms=1000, queues=["default"], items=[(run.run, run.attempt, run.fence)])
+        await world.store.runs.adopt(
+            KNOWN, lease_ms=1000, queues=["default"], items=[(run.run, run.attempt, run.fence)]
+        )
     await world.store.recovery.finish(recovery_grace_ms=1000)
     # Of its job Redis still knows, so that it is taken on.
-    tags = await world.store.runs.adopt(KNOWN, lease_ms=1000, queues=["default"], items=[(run.run, run.attempt, run.fence)])
+    tags = await world.store.runs.adopt(
+        KNOWN, lease_ms=1000, queues=["default"], items=[(run.run, run.attempt, run.fence)]
+    )
     assert tags == ["ok"]
 
 

@@ -6,12 +6,11 @@ import random
 from typing import Any
 
 import pytest
+from rsched.store.run_values import FetchedRun, ReapItem
 
 from rsched.core.ids import RunId, run_id_of
 from rsched.core.jobs.packed import RunEvent
 from rsched.core.states import JobState, RunState
-from rsched.store.run_values import ReapItem
-from rsched.store.run_values import FetchedRun
 from tests.support.store_world import Job, W, World
 
 pytestmark = pytest.mark.anyio

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 from redis.exceptions import ResponseError
+from rsched.store.catchup import CatchupRange
+from rsched.store.restore import RestoreProgress
+from rsched.store.run_values import FetchedRun, FinishItem, MisfireItem, ReapItem
 
 from rsched.core.errors import Unavailable
 from rsched.core.ids import RunId, run_id_of
@@ -13,10 +16,6 @@ from rsched.core.jobs.packed import QuarantineEvent
 from rsched.core.schedule.misfire import MisfireOutcome, SkippedRange
 from rsched.core.states import RunState
 from rsched.store.jobs import PutItem
-from rsched.store.restore import RestoreProgress
-from rsched.store.catchup import CatchupRange
-from rsched.store.run_values import MisfireItem, ReapItem
-from rsched.store.run_values import FetchedRun, FinishItem
 from tests.support.store_world import Job, W, World
 
 pytestmark = pytest.mark.anyio
@@ -205,7 +204,9 @@ async def call(
         "close": s.recovery.close,
         "restage": lambda: s.recovery.restage(0, lease_ms=1000),
         "restore_jobs": lambda: s.restore.put_jobs([(job.id, job.due, newer(job))]),
-        "restore_runs": lambda: s.restore.put_runs([(queued, "1|R|99999999|default:default:1|1|1|5|w|1|1|1|")], lease_ms=9),
+        "restore_runs": lambda: s.restore.put_runs(
+            [(queued, "1|R|99999999|default:default:1|1|1|5|w|1|1|1|")], lease_ms=9
+        ),
         "restore_dues": lambda: s.restore.move_due_times([(job.id, 1, job.due, job.due + 60_000)]),
         "restoring": lambda: s.restore.set_progress(RestoreProgress("jobs", 2, 0, 1, 0, 1)),
         "open": lambda: s.recovery.finish(recovery_grace_ms=1000),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from rsched.store.findings import Finding
+from rsched.store.run_repair import EntrySet, KeptSet, SeenRun
 
 from rsched.core.ids import JobId, RunId, derive_job_id
 from rsched.core.jobs.packed import QuarantineEvent, RangeEvent, SkipEvent
 from rsched.core.states import RunState
-from rsched.store.findings import Finding
-from rsched.store.run_repair import EntrySet, KeptSet, SeenRun
 from tests.support.store_world import World, changed
 
 pytestmark = pytest.mark.anyio
@@ -104,8 +104,12 @@ async def test_a_run_that_nothing_will_start_is_staged_at_its_time(world: World)
     await world.client.delete(world.keys.staged)
     found, seen = await _runs(world)
     assert (found, seen[job.run].place) == ([], "queue")
-    assert await world.store.run_repair.check_queued([(seen[job.run], False)], write=False) == [("run_not_queued", job.run)]
-    assert await world.store.run_repair.check_queued([(seen[job.run], False)], write=True) == [("run_not_queued", job.run)]
+    assert await world.store.run_repair.check_queued([(seen[job.run], False)], write=False) == [
+        ("run_not_queued", job.run)
+    ]
+    assert await world.store.run_repair.check_queued([(seen[job.run], False)], write=True) == [
+        ("run_not_queued", job.run)
+    ]
     assert await world.client.zrange(world.keys.staged, 0, -1, withscores=True) == [
         (f"{job.run}|{LANE}".encode(), job.due)
     ]
@@ -210,7 +214,9 @@ async def test_a_due_entry_of_a_job_that_is_not_active_is_dropped(world: World) 
     await world.store.jobs.pause(job.id)
     await world.client.zadd(world.keys.due(job.p), {job.id: job.due})
     await world.client.zadd(world.keys.heads, {str(job.p): job.due})
-    assert (await world.store.job_repair.check_due_times(job.p, 0, count=10, write=True))[1] == [("due_of_inactive_job", job.id)]
+    assert (await world.store.job_repair.check_due_times(job.p, 0, count=10, write=True))[1] == [
+        ("due_of_inactive_job", job.id)
+    ]
     assert not await world.client.exists(world.keys.due(job.p), world.keys.heads)
 
 

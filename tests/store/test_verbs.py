@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 import pytest
+from rsched.store.catchup import CatchupRange
+from rsched.store.run_values import MisfireItem, ReapItem
 
 from rsched.core.errors import ShardClosed
 from rsched.core.ids import JobId, RunId, WorkerId, derive_job_id
@@ -12,8 +14,6 @@ from rsched.core.jobs.packed import JobEvent, JobHead, RunEvent, SkipEvent, unpa
 from rsched.core.schedule.misfire import MisfireOutcome, SkippedRange
 from rsched.core.states import JobState, RunState
 from rsched.store.jobs import PutItem
-from rsched.store.catchup import CatchupRange
-from rsched.store.run_values import MisfireItem, ReapItem
 from tests.support.store_world import FENCE, W, World, changed, record
 
 pytestmark = pytest.mark.anyio

@@ -14,6 +14,7 @@ import fakeredis.aioredis
 from fakeredis._commands import command
 from fakeredis._socket._fakesocket import FakeSocket
 from redis.exceptions import NoScriptError
+from rsched.store.run_values import RenewReply
 
 from rsched.core.errors import Unavailable
 from rsched.core.ids import RunId, WorkerId
@@ -23,7 +24,6 @@ from rsched.store.keys import Keys
 from rsched.store.renewer import SyncRenewer
 from rsched.store.scripts import Value
 from rsched.store.store import Store, _raw
-from rsched.store.run_values import RenewReply
 
 
 class RedisInProcess(fakeredis.FakeServer):

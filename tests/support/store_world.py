@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from rsched.store.connection import connect
+from rsched.store.run_values import FetchedRun, FetchReply, FinishItem
+
 from rsched.core.ids import JobId, RunId, WorkerId, derive_job_id, partition_of, run_id_of
 from rsched.core.jobs.model import Priority, ScheduleSpec
 from rsched.core.jobs.packed import Event, JobHead, JobRecord, ScheduleKind, unpack_event
@@ -12,9 +15,7 @@ from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
-from rsched.store.connection import connect
 from rsched.store.store import Store
-from rsched.store.run_values import FetchReply, FetchedRun, FinishItem
 from tests.support.factories import make_definition
 
 W = WorkerId("w1")
@@ -103,7 +104,9 @@ class World:
 
     async def fetch(self, slots: int = 10, *, worker: WorkerId = W, lease_ms: int = 60_000) -> FetchReply:
         self.requests += 1
-        return await self.store.runs.fetch(worker, request=self.requests, slots=slots, lease_ms=lease_ms, queues=["default"])
+        return await self.store.runs.fetch(
+            worker, request=self.requests, slots=slots, lease_ms=lease_ms, queues=["default"]
+        )
 
     async def queued(self, name: str = "a", **put: Any) -> Job:
         job = await self.put(name, **put)

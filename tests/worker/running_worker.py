@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
+from rsched.store.run_values import FinishItem
 
 from rsched.core.errors import ShardClosed
 from rsched.core.ids import JobId, RunId, WorkerId, derive_job_id, partition_of, run_id_of
@@ -18,7 +19,6 @@ from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import Clock, SystemClock
 from rsched.store.jobs import PutItem
 from rsched.store.store import Store
-from rsched.store.run_values import FinishItem
 from rsched.worker.app import Worker
 from rsched.worker.runtime import Limits, Runtime
 from rsched.worker.targets.function import FunctionCalls

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from fakeredis import FakeRedis
+from rsched.store.run_values import FetchedRun
 
 from rsched.core.states import RunState
 from rsched.runtime.clock import SystemClock
 from rsched.store.keys import Keys
-from rsched.store.run_values import FetchedRun
 from rsched.worker.app import Worker
 from rsched.worker.attempt import ActiveAttempts, Attempt, Stop
 from rsched.worker.lease import EXIT_STUCK, Renewal, Watchdog
