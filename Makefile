@@ -5,7 +5,7 @@ PY := .venv/bin/python
 STAMP := .venv/.rsched-setup
 
 help:
-	@echo "make run | test | package-test | image-test | check | fix | bench | faults | docs   (ARGS=... is passed on)"
+	@echo "make run | test | check | bench | faults | docs   (ARGS=... is passed on; faults: the long fault runs)"
 
 setup: $(STAMP)
 
@@ -21,11 +21,10 @@ $(STAMP): pyproject.toml constraints.txt
 run: setup
 	@exec .venv/bin/rsched up --demo $(ARGS)
 
-# Two time zones of the host, neither of which may change anything.
+# Two time zones of the host, neither of which may change anything. One short fault run of each kind is among these tests.
 test: setup
 	TZ=Asia/Kathmandu $(PY) -m pytest -n 2 -m 'not faults and not packaging' $(ARGS)
 	TZ=America/St_Johns $(PY) -m pytest -n 2 tests/core tests/scheduler tests/sim $(ARGS)
-	$(PY) -m pytest -m faults $(ARGS)
 
 # The wheel and the sdist, each installed into a new environment and started; needs a package index.
 package-test: setup
@@ -43,7 +42,7 @@ check: setup
 	@$(MAKE) --no-print-directory generated
 
 generated: setup
-	@if [ -f tests/generated.py ]; then $(PY) -m tests.generated --check; fi
+	@$(PY) -m tools.generate --check
 
 # Puts right what ruff can put right by itself.
 fix: setup
@@ -53,8 +52,9 @@ fix: setup
 bench: setup
 	$(PY) -m bench $(ARGS)
 
+# The long fault runs, one at a time: they measure instants.
 faults: setup
 	$(PY) -m pytest -m faults $(ARGS)
 
 docs: setup
-	$(PY) -m tests.generated
+	$(PY) -m tools.generate

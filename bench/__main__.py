@@ -15,9 +15,9 @@ import anyio
 
 from bench import client, creates, cron, history, quiet, record, restore, scripts, spike
 from bench.figures import write
-from bench.fleet import ROOT
 from rsched.runtime.clock import SystemClock
 from rsched.runtime.service import run
+from tests.support.fleet import ROOT
 
 Benchmark = Callable[[], Awaitable[dict[str, Any]]]
 QUICK_RUNS = 500

@@ -14,9 +14,9 @@ from typing import Any
 import anyio.to_thread
 
 from bench.figures import circumstances
-from bench.fleet import ROOT
 from rsched import AsyncClient, Client
 from rsched.runtime.clock import Clock
+from tests.support.fleet import ROOT
 
 CONCURRENT = (1, 100)
 

@@ -12,9 +12,9 @@ from typing import Any
 import anyio
 
 from bench.figures import circumstances, latency, used
-from bench.world import world
 from rsched.embedded.process import free_port
 from rsched.runtime.clock import Clock
+from tests.support.deployment import deployment
 
 _CONCURRENT = 50
 _BATCHES = 3
@@ -126,7 +126,7 @@ async def _creates(name: str, *, connections: int, seconds: float, port: int, cl
 async def measure(*, seconds: float, batch: int, clock: Clock) -> dict[str, Any]:
     port = free_port()
     async with AsyncExitStack() as stack:
-        w = await stack.enter_async_context(world({"RSCHED_API_PORT": str(port)}, clock=clock))
+        w = await stack.enter_async_context(deployment({"RSCHED_API_PORT": str(port)}, clock=clock))
         for name in ("recorder", "scheduler", "worker-1", "api"):
             w.fleet.start(name)
         await w.until_open()

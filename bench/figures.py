@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.fleet import ROOT
 from rsched.runtime.clock import Clock
+from tests.support.fleet import ROOT
 
 
 def percentile(ordered: Sequence[float], q: float) -> float:

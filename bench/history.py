@@ -10,7 +10,6 @@ import msgspec
 import psycopg
 
 from bench.figures import circumstances
-from bench.world import World, world
 from rsched.core.ids import derive_job_id
 from rsched.core.jobs.packed import Event, RunEvent, RunRecord
 from rsched.core.states import RunState
@@ -19,6 +18,7 @@ from rsched.ledger.archive import Manifest
 from rsched.ledger.staging import DAY_MS, claimed_on
 from rsched.runtime.clock import Clock
 from rsched.store.store import shard_tags
+from tests.support.deployment import Deployment, deployment
 
 _BATCH = 5000
 _RETENTION_DAYS = 30
@@ -28,7 +28,7 @@ _TABLES = ("runs", "attempts")
 async def measure(*, runs: int, clock: Clock) -> dict[str, Any]:
     """runs: of one day, of 10,000 jobs on 10 workers; each recorded as QUEUED, RUNNING and SUCCEEDED, in transactions of
     their own, as in quiet times; of 1 in 20 the first attempt failed, 1 in 1,000 is DEAD."""
-    async with world({}, clock=clock) as w, Ledger(w.database_url, clock=clock) as ledger:
+    async with deployment({}, clock=clock) as w, Ledger(w.database_url, clock=clock) as ledger:
         day_ms = (clock.wall_ms() // DAY_MS - _RETENTION_DAYS - 2) * DAY_MS
         await _fill(ledger, runs, day_ms=day_ms)
         day = claimed_on(day_ms)
@@ -64,7 +64,7 @@ def _manifest(path: Path) -> Manifest:
     return msgspec.json.decode(path.read_bytes(), type=Manifest)
 
 
-async def _sizes(w: World, suffix: str) -> dict[str, dict[str, float]]:
+async def _sizes(w: Deployment, suffix: str) -> dict[str, dict[str, float]]:
     out = {}
     async with await psycopg.AsyncConnection.connect(w.database_url) as c:
         for table in _TABLES:

@@ -7,12 +7,12 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from bench.figures import circumstances, latency, used
-from bench.jobs import item, put_all
 from bench.spike import APP, until_done, verdict_of
-from bench.world import World, world
 from rsched.core.instants import format_utc
 from rsched.core.jobs.model import ScheduleSpec
 from rsched.runtime.clock import Clock
+from tests.support.deployment import Deployment, deployment
+from tests.support.factories import new_job, put_all
 
 _WORKERS = 2
 _LEAD_MS = 3000
@@ -20,10 +20,10 @@ _LEAD_MS = 3000
 _MONTHS_AHEAD = 6
 
 
-async def _everything(stack: AsyncExitStack, clock: Clock) -> World:
+async def _everything(stack: AsyncExitStack, clock: Clock) -> Deployment:
     """All kinds of processes, as `rsched up` would start them."""
     env = {"RSCHED_WORKER_APP": APP, "RSCHED_API_PORT": "0"}
-    w = await stack.enter_async_context(world(env, clock=clock))
+    w = await stack.enter_async_context(deployment(env, clock=clock))
     w.fleet.start("recorder")
     await w.until_open()
     w.fleet.start("scheduler")
@@ -45,7 +45,7 @@ async def measure(*, runs: int, window_s: float, clock: Clock) -> dict[str, Any]
         w = await _everything(stack, clock)
         now = await w.store.clock.read()
         made = [
-            item(
+            new_job(
                 f"quiet-{i}",
                 ScheduleSpec(at=format_utc(now + _LEAD_MS + int(rng.uniform(0, window_s * 1000)))),
                 function="noop",
@@ -77,7 +77,7 @@ async def idle(*, jobs: int, seconds: float, clock: Clock) -> dict[str, Any]:
         now = await w.store.clock.read()
         month = (int(format_utc(now)[5:7]) + _MONTHS_AHEAD - 1) % 12 + 1
         made = [
-            item(f"idle-{i}", ScheduleSpec(cron=f"{i % 60} {i // 60 % 24} 15 {month} *"), function="noop", now=now)
+            new_job(f"idle-{i}", ScheduleSpec(cron=f"{i % 60} {i // 60 % 24} 15 {month} *"), function="noop", now=now)
             for i in range(jobs)
         ]
         await put_all(w.store, [put for put, _ in made])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from bench.figures import circumstances
-from bench.world import world
 from rsched.core.ids import derive_job_id
 from rsched.core.jobs.packed import Event, RunEvent, RunRecord
 from rsched.core.states import RunState
 from rsched.ledger import Ledger
 from rsched.runtime.clock import Clock
 from rsched.store.store import shard_tags
+from tests.support.deployment import deployment
 
 _BATCH = 5000
 _JOBS = 2000
@@ -21,7 +21,7 @@ async def measure(*, runs: int, clock: Clock) -> dict[str, Any]:
     """runs, each QUEUED, RUNNING and SUCCEEDED; once with all moves of a run in one batch (a burst: they merge to one row),
     once each kind of move in batches of its own (nothing merges).
     """
-    async with world({}, clock=clock) as w, Ledger(w.database_url, clock=clock) as ledger:
+    async with deployment({}, clock=clock) as w, Ledger(w.database_url, clock=clock) as ledger:
         merged = await _recorded(ledger, clock, runs=runs, generation=1, merge=True)
         apart = await _recorded(ledger, clock, runs=runs, generation=2, merge=False)
     return {

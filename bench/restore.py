@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bench.figures import circumstances
-from bench.jobs import item
-from bench.world import PREFIX, World, world
 from rsched.core.instants import format_utc
 from rsched.core.jobs.model import ScheduleSpec
 from rsched.core.jobs.packed import JobEvent
 from rsched.ledger import Ledger
 from rsched.runtime.clock import Clock
 from rsched.store.store import shard_tags
+from tests.support.deployment import PREFIX, Deployment, deployment
+from tests.support.factories import new_job
 
 _BATCH = 5000
 _SCHEDULES = 1000
@@ -23,7 +23,7 @@ _DAY_MS = 86_400_000
 
 async def measure(*, jobs: int, clock: Clock) -> dict[str, Any]:
     """jobs: half of them cron in 1,000 schedules, a third one-offs within a day, the rest intervals of an hour and more."""
-    async with world({}, clock=clock) as w:
+    async with deployment({}, clock=clock) as w:
         began = clock.perf_s()
         await _fill(w, jobs, clock=clock)
         filled_s = clock.perf_s() - began
@@ -62,16 +62,16 @@ async def measure(*, jobs: int, clock: Clock) -> dict[str, Any]:
         }
 
 
-async def _back(w: World) -> bool:
+async def _back(w: Deployment) -> bool:
     found = await w.store.restore.get_progress()
     return found is not None and found.phase == "done"
 
 
-async def _claimed(w: World) -> bool:
+async def _claimed(w: Deployment) -> bool:
     return bool(await w.store.connection.client.exists(w.store.keys.journal))
 
 
-async def _fill(w: World, jobs: int, *, clock: Clock) -> None:
+async def _fill(w: Deployment, jobs: int, *, clock: Clock) -> None:
     """Straight into the ledger, as the recorder would have."""
     rng, now, shard = random.Random(1), clock.wall_ms(), shard_tags(1)[0]
     async with Ledger(w.database_url, clock=clock) as ledger:
@@ -80,7 +80,7 @@ async def _fill(w: World, jobs: int, *, clock: Clock) -> None:
         for first in range(0, jobs, _BATCH):
             events = []
             for i in range(first, min(jobs, first + _BATCH)):
-                put, _ = item(f"job-{i}", _spec(i, rng, now=now), function="noop", now=now)
+                put, _ = new_job(f"job-{i}", _spec(i, rng, now=now), function="noop", now=now)
                 events.append(JobEvent(put.job, put.value))
             new = f"1-{first // _BATCH + 1}"
             if not await ledger.record(shard, stream="definitions", expected=at, new=new, events=events):

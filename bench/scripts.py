@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bench.figures import circumstances
-from bench.jobs import item, put_all
-from bench.world import World, world
 from rsched.core.ids import WorkerId
 from rsched.core.instants import format_utc
 from rsched.core.jobs.model import ScheduleSpec
@@ -15,6 +13,8 @@ from rsched.core.states import RunState
 from rsched.runtime.clock import Clock
 from rsched.store.run_values import FetchedRun, FinishItem
 from rsched.store.store import Store
+from tests.support.deployment import Deployment, deployment
+from tests.support.factories import new_job, put_all
 
 _LEASE_MS = 60_000
 _BATCH = 200
@@ -24,7 +24,7 @@ _WORKER = WorkerId("w_bench")
 class _Phases:
     """Redis CPU, wall time and calls of each phase, in us a run."""
 
-    def __init__(self, w: World, runs: int) -> None:
+    def __init__(self, w: Deployment, runs: int) -> None:
         self._w, self._runs = w, runs
         self.found: dict[str, dict[str, float]] = {}
 
@@ -40,7 +40,7 @@ class _Phases:
 
 
 async def measure(*, runs: int, teams: int, clock: Clock) -> dict[str, Any]:
-    async with world({}, clock=clock) as w:
+    async with deployment({}, clock=clock) as w:
         store = w.store
         await store.recovery.begin(1, fence=2**36)
         await store.recovery.restage(0, lease_ms=_LEASE_MS)
@@ -48,7 +48,9 @@ async def measure(*, runs: int, teams: int, clock: Clock) -> dict[str, Any]:
         now = await store.clock.read()
         due = now + 1000 + runs // 5
         schedule = ScheduleSpec(at=format_utc(due))
-        puts = [item(f"cost-{i}", schedule, function="noop", now=now, team=f"team-{i % teams}")[0] for i in range(runs)]
+        puts = [
+            new_job(f"cost-{i}", schedule, function="noop", now=now, team=f"team-{i % teams}")[0] for i in range(runs)
+        ]
         phases = _Phases(w, runs)
         await phases.measure("put", lambda: put_all(store, puts))
         await phases.measure("claim", lambda: _claim(store, runs))

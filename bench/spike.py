@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.checker import Recorded, Verdict, check
 from bench.figures import circumstances, latency, used
-from bench.jobs import Expected, item, put_all
-from bench.ledger import count_final, last_ended, read_recorded, read_skips
 from bench.redis_cost import scripts_seen, watch_scripts
-from bench.world import World, world
 from rsched.core.instants import format_utc
 from rsched.core.jobs.model import ScheduleSpec
 from rsched.runtime.clock import Clock
 from rsched.store.store import Store
+from tests.support.checker import Recorded, Verdict, check
+from tests.support.deployment import Deployment, deployment
+from tests.support.factories import Expected, new_job, put_all
+from tests.support.ledger_rows import count_final, last_ended, read_recorded, read_skips
 
 APP = "bench.noop_app:app"
 # Puts end before claiming begins, so that the two are not measured as one.
@@ -26,14 +26,14 @@ async def put_at_one_instant(store: Store, runs: int, *, teams: int, lead_ms: in
     due = (now + lead_ms) // 1000 * 1000 + 1000
     schedule = ScheduleSpec(at=format_utc(due))
     made = [
-        item(f"spike-{i}", schedule, function="noop", now=now, team=f"team-{i % teams}" if teams > 1 else "default")
+        new_job(f"spike-{i}", schedule, function="noop", now=now, team=f"team-{i % teams}" if teams > 1 else "default")
         for i in range(runs)
     ]
     await put_all(store, [put for put, _ in made])
     return [expected for _, expected in made]
 
 
-async def until_done(w: World, expected: list[Expected], *, within_s: float) -> None:
+async def until_done(w: Deployment, expected: list[Expected], *, within_s: float) -> None:
     """Until nothing is left in Redis (asked there first, because it costs less), then until all of it is recorded."""
 
     async def all_ended() -> bool:
@@ -49,7 +49,7 @@ async def until_done(w: World, expected: list[Expected], *, within_s: float) -> 
     await w.fleet.until(all_recorded, what="all runs in the ledger", within_s=within_s)
 
 
-async def verdict_of(w: World, expected: list[Expected]) -> tuple[Verdict, list[Recorded]]:
+async def verdict_of(w: Deployment, expected: list[Expected]) -> tuple[Verdict, list[Recorded]]:
     recorded = await read_recorded(w.database_url)
     skips = await read_skips(w.database_url)
     return check(None, recorded, expected={o.job: [o.due] for o in expected}, skips=skips), recorded
@@ -66,7 +66,7 @@ def _bound(script_us: float, wall_us: float) -> str:
 
 async def measure(*, runs: int, workers: int, teams: int, concurrency: int, clock: Clock) -> dict[str, Any]:
     env = {"RSCHED_WORKER_APP": APP, "RSCHED_WORKER_CONCURRENCY": str(concurrency)}
-    async with world(env, clock=clock) as w:
+    async with deployment(env, clock=clock) as w:
         w.fleet.start("recorder")
         await w.until_open()
         w.fleet.start("scheduler")

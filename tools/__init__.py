@@ -1,1 +1,1 @@
-"""What generates files of this repository; `python -m tests.generated` (`make docs`) calls it."""
+"""What people run by hand or through make: generators of files that follow from code. No part of the wheel."""

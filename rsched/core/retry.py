@@ -17,11 +17,9 @@ def backoff_ms(policy: RetryPolicy, attempt: int, rng: random.Random) -> int:
     if policy.backoff == "fixed":
         delay = float(base)
     else:
-        # Clamped before the power: factor^300 overflows, and past this exponent the cap holds anyway.
-        exponent = min(attempt - 1, 64)
         try:
-            delay = base * policy.factor**exponent
-        except OverflowError:
+            delay = base * policy.factor ** (attempt - 1)
+        except OverflowError:  # as of 100.0^300, which is past any cap
             delay = float(cap)
     delay = min(delay, cap)
     if policy.jitter == "full":

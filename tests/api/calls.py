@@ -25,18 +25,21 @@ class Answer(NamedTuple):
 
 
 class Caller:
-    def __init__(self, app: Starlette) -> None:
+    """Calls an app. runner: of a loop that outlives it; without one it has a loop of its own."""
+
+    def __init__(self, app: Starlette, *, runner: asyncio.Runner | None = None) -> None:
         self.app = app
-        self._runner = asyncio.Runner()
+        self._runner = runner or asyncio.Runner()
+        self._owns_runner = runner is None
 
     def __enter__(self) -> Caller:
-        self._runner.__enter__()
         self.run(self._start())
         return self
 
     def __exit__(self, *error: object) -> None:
         self.run(self._end())
-        self._runner.close()
+        if self._owns_runner:
+            self._runner.close()
 
     async def _start(self) -> None:
         self._stop, started = asyncio.Event(), asyncio.Event()

@@ -14,9 +14,10 @@ from rsched_api.http.deadline import left_s
 from rsched_api.routes import batch
 
 from rsched.core.settings import ApiSettings
+from rsched.embedded.process import free_port
 from rsched.store.jobs import PutReply
-from tests.api.conftest import World, job
-from tests.api.test_real_servers import Served, free_port
+from tests.api.served import Served
+from tests.api.world import World, job
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
@@ -58,7 +59,7 @@ def test_every_wrong_field_of_every_job_is_named_at_once(world: World) -> None:
         "jobs[19].name",
     ]
     assert "jobs[1]" in answer.json["errors"][-1]["message"]
-    assert not world.store.jobs
+    assert not world.jobs()
 
 
 def test_what_calendars_exclude_is_left_out_of_a_batchs_answer(world: World) -> None:

@@ -6,19 +6,11 @@ from typing import Any
 
 import pytest
 
-from rsched.core.jobs.packed import JobRecord
-from rsched.core.schedule.misfire import MisfireOutcome, SkippedRange
-from rsched.core.states import JobState
-from tests.api.conftest import World, job
-from tests.api.fakes import NOW
+from rsched.core.ids import JobId
+from rsched.core.jobs.packed import RunEvent
+from tests.api.world import NOW, World, job
 
 SECOND = 1000
-
-
-def head(world: World, made: Any) -> Any:
-    record = world.store.jobs[made["job_id"]]
-    assert isinstance(record, JobRecord)
-    return record.head
 
 
 def path(made: Any, verb: str = "") -> str:
@@ -62,65 +54,70 @@ def test_a_replaced_job_keeps_its_pause_as_it_was(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "asked", "settled"),
+    ("said", "asked", "skipped", "caught_up", "run_at"),
     [
-        (None, None, MisfireOutcome(SkippedRange(3, NOW + 10 * SECOND, NOW + 30 * SECOND))),
-        ("run_all", None, MisfireOutcome(catch_up=(NOW + 10 * SECOND, NOW + 30 * SECOND))),
-        (
-            "run_all",
-            "run_once",
-            MisfireOutcome(SkippedRange(2, NOW + 10 * SECOND, NOW + 20 * SECOND), NOW + 30 * SECOND),
-        ),
+        (None, None, [(NOW + 10 * SECOND, NOW + 30 * SECOND, 3)], [], []),
+        ("run_all", None, [], [(NOW + 10 * SECOND, NOW + 30 * SECOND)], []),
+        ("run_all", "run_once", [(NOW + 10 * SECOND, NOW + 20 * SECOND, 2)], [], [NOW + 30 * SECOND]),
     ],
 )
-def test_resume_settles_what_was_missed_as_asked_or_as_the_pause_said(
-    world: World, said: Any, asked: Any, settled: MisfireOutcome
+def test_resume_does_with_what_was_missed_as_asked_or_as_the_pause_said(
+    world: World, said: Any, asked: Any, skipped: Any, caught_up: Any, run_at: Any
 ) -> None:
     made = world.create(schedule={"every": "10s"})
+    job_id = JobId(made["job_id"])
     world.call("POST", path(made, "/pause"), {"missed": said} if said else {})
     world.clock.ms += 35 * SECOND
     answer = world.call("POST", path(made, "/resume"), {"missed": asked} if asked else None)
-    assert (answer.status, world.store.settled) == (200, [settled])
+    assert answer.status == 200
     assert "pause" not in answer.json
+    world.record()
+    assert (
+        world.run(world.ledger.open_catchups(job_id, schedule_version=world.head_of(job_id).schedule_version))
+        == caught_up
+    )
+    assert world.runs() == [f"{job_id}:{at}" for at in run_at]
+    skips, _ = world.run(world.ledger.skips_page(job_id, cursor=None, limit=10))
+    assert [(skip.first_at, skip.last_at, skip.total) for skip in skips] == skipped
 
 
 @pytest.mark.parametrize("change", [{"overlap": "skip"}, {"schedule": {"every": "10s", "window": "5s"}}])
 def test_a_change_of_overlap_or_window_claims_what_is_staged_anew(world: World, change: Any) -> None:
     made = world.create(schedule={"every": "10s"})
     assert world.call("PUT", path(made), job(schedule={"every": "10s"}) | change).status == 200
-    assert (head(world, made).schedule_version, world.store.due[made["job_id"]]) == (2, NOW + 10 * SECOND)
+    assert (world.head_of(made["job_id"]).schedule_version, world.due_of(made["job_id"])) == (2, NOW + 10 * SECOND)
 
 
 def test_what_is_caught_up_goes_on_through_every_edit_that_leaves_the_schedule(world: World) -> None:
     made = world.create(schedule={"every": "10s"})
     for change, keeps in (({"overlap": "skip"}, 1), ({"timeout_s": 5}, 1), ({"overlap": "queue_all"}, 1)):
         assert world.call("PUT", path(made), job(schedule={"every": "10s"}) | change).status == 200
-        assert head(world, made).keeps == keeps
+        assert world.head_of(made["job_id"]).keeps == keeps
     assert world.call("PUT", path(made), job(schedule={"every": "20s"})).status == 200
-    assert head(world, made).keeps == 0
+    assert world.head_of(made["job_id"]).keeps == 0
 
 
 @pytest.mark.parametrize("change", [{"misfire": {"grace": "5m"}}, {"misfire_policy": "skip"}, {"payload": 1}])
 def test_a_change_of_anything_else_leaves_what_is_staged(world: World, change: Any) -> None:
     made = world.create(schedule={"every": "10s"})
-    world.store.due[made["job_id"]] = NOW - 7
+    world.set_due(made["job_id"], NOW - 7)
     assert world.call("PUT", path(made), job(schedule={"every": "10s"}) | change).status == 200
-    assert (head(world, made).schedule_version, world.store.due[made["job_id"]]) == (1, NOW - 7)
+    assert (world.head_of(made["job_id"]).schedule_version, world.due_of(made["job_id"])) == (1, NOW - 7)
 
 
 def test_a_one_off_that_has_begun_does_not_begin_again_when_its_overlap_changes(world: World) -> None:
     made = world.create(schedule={"delay": "10s"})
     world.clock.ms += 11 * SECOND
-    world.store.due[made["job_id"]] = None
+    world.claim(made["job_id"])
     put = world.call("PUT", path(made), job(schedule=made["schedule"], overlap="skip"))
-    assert (put.status, head(world, made).schedule_version, world.store.due[made["job_id"]]) == (200, 1, None)
+    assert (put.status, world.head_of(made["job_id"]).schedule_version, world.due_of(made["job_id"])) == (200, 1, None)
 
 
 def test_max_runs_of_the_same_rule_goes_on_counting(world: World) -> None:
     made = world.create(schedule={"every": "10s", "max_runs": 5})
     world.clock.ms += 25 * SECOND
     put = world.call("PUT", path(made), job(schedule={"every": "10s", "max_runs": 5}, timeout_s=5)).json
-    assert (put["schedule"], head(world, made).schedule_version) == (made["schedule"], 1)
+    assert (put["schedule"], world.head_of(made["job_id"]).schedule_version) == (made["schedule"], 1)
 
 
 def test_a_trigger_has_a_payload_of_its_own_and_its_key_is_for_that_payload(world: World) -> None:
@@ -141,7 +138,7 @@ def test_a_trigger_may_be_judged_by_another_overlap_policy_only_where_runs_are_t
     assert (refused.status, refused.fields) == (409, ["overlap"])
     assert world.call("POST", path(free, "/trigger"), {"overlap": "allow"}).status == 202
     run = world.call("POST", path(tracked, "/trigger"), {"overlap": "allow"}).json["run_id"]
-    assert world.store.runs[run].flags == "Ma"
+    assert world.run_record(run).flags == "Ma"
 
 
 def test_a_backfill_owes_what_has_no_run_and_a_repeat_owes_nothing(world: World) -> None:
@@ -149,17 +146,28 @@ def test_a_backfill_owes_what_has_no_run_and_a_repeat_owes_nothing(world: World)
     wanted = {"from": "2026-10-26T01:00:00Z", "to": "2026-10-26T01:01:00Z"}
     start = NOW - NOW % 86_400_000 + 3_600_000
     trigger = world.call("POST", path(made, "/trigger")).json["run_id"]
-    world.store.runs[f"{made['job_id']}:{start + 20_000}"] = world.store.runs[trigger]
+    ran = RunEvent(f"{made['job_id']}:{start + 20_000}", world.run_record(trigger), NOW, "")
+    assert world.run(world.ledger.record("s1", stream="journal", expected="0-0", new="1-0", events=[ran]))
     dry = world.call("POST", path(made, "/backfill"), wanted | {"dry_run": True})
-    assert (dry.status, dry.json["occurrences"], world.store.backfills) == (202, 5, [])
+    assert (dry.status, dry.json["occurrences"], _catch_ups(world, made)) == (202, 5, [])
     answer = world.call("POST", path(made, "/backfill"), wanted).json
     assert (answer["occurrences"], answer["already"], answer["ranges"]) == (5, 1, 2)
     assert (answer["first"], answer["last"]) == ("2026-10-26T01:00:00.000Z", "2026-10-26T01:00:50.000Z")
-    assert world.store.backfills == [
-        (made["job_id"], [(start, start + 10_000), (start + 30_000, start + 50_000)], [2, 3])
-    ]
+    # At most ten a second: the second range waits for the two occurrences of the first.
+    assert _catch_ups(world, made) == [(start, start + 10_000, NOW), (start + 30_000, start + 50_000, NOW + 200)]
     again = world.call("POST", path(made, "/backfill"), wanted).json
-    assert (again["occurrences"], again["already"], len(world.store.backfills)) == (0, 6, 1)
+    assert (again["occurrences"], again["already"], len(_catch_ups(world, made))) == (0, 6, 2)
+
+
+def _catch_ups(world: World, made: Any) -> list[tuple[int, int, int]]:
+    """The job's catch-up ranges: first and last occurrence, and when each comes up next, ms."""
+    job_id = JobId(made["job_id"])
+    world.record()
+    ranges = sorted(
+        world.run(world.ledger.open_catchups(job_id, schedule_version=world.head_of(job_id).schedule_version))
+    )
+    due = [int(at) for _, at in world.run(world.store.client.zrange(world.store.keys.catchup, 0, -1, withscores=True))]
+    return [(first, last, at) for (first, last), at in zip(ranges, due, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -186,18 +194,19 @@ def test_a_paused_job_is_not_backfilled(world: World) -> None:
     assert "resume it first" in answer.json["detail"]
 
 
-def test_bulk_verbs_change_what_matches_once_with_one_wait(world: World) -> None:
+def test_bulk_verbs_change_what_matches_once_and_wait_once_for_all_of_it(world: World) -> None:
     one, two, other = world.create(team="a"), world.create(team="a"), world.create(team="b")
-    world.waiter.waited.clear()
     dry = world.call("POST", "/v1/jobs:pause", {"filter": {"team": "a"}, "dry_run": True}).json
     assert (dry["matched"], dry["changed"], {i["job_id"] for i in dry["items"]}) == (
         2,
         0,
         {one["job_id"], two["job_id"]},
     )
+    world.waiter.waited.clear()
     paused = world.call("POST", "/v1/jobs:pause", {"filter": {"team": "a"}, "note": "n"})
-    assert (paused.status, paused.json["changed"], len(world.waiter.waited)) == (200, 2, 1)
-    assert [head(world, j).state.value for j in (one, two, other)] == ["paused", "paused", "active"]
+    # One for what was changed before, which might match, and one for all of its own changes.
+    assert (paused.status, paused.json["changed"], len(world.waiter.waited)) == (200, 2, 2)
+    assert [world.head_of(j["job_id"]).state.value for j in (one, two, other)] == ["paused", "paused", "active"]
     again = world.call("POST", "/v1/jobs:pause", {"filter": {"team": "a"}, "note": "n"}).json
     assert (again["changed"], again["unchanged"], again["failed"]) == (0, 2, [])
     assert world.call("POST", "/v1/jobs:resume", {"filter": {"team": "a"}}).json["changed"] == 2
@@ -252,10 +261,9 @@ def test_a_job_tells_what_it_skipped_and_why(world: World) -> None:
 
 def test_a_redis_that_is_too_full_says_so_and_when_to_try_again(world: World) -> None:
     made = world.create(schedule={"delay": "10s"}, name="once")
-    record = world.store.jobs.pop(made["job_id"])
-    assert isinstance(record, JobRecord)
-    world.ledger.forgotten[made["job_id"]] = record._replace(head=record.head._replace(state=JobState.COMPLETED))
-    world.store.full = True
+    world.clock.ms += 10 * SECOND
+    world.complete(made["job_id"])
+    world.run(world.store.set_load_level(1))
     for answer in (
         world.call("POST", "/v1/jobs", job()),
         world.call("PUT", path(made), job()),

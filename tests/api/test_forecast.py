@@ -8,12 +8,12 @@ from collections import Counter
 import pytest
 from rsched_api.routes import forecast as forecasts
 
-from bench.jobs import item
 from rsched.core.errors import Invalid
 from rsched.core.instants import parse_instant
 from rsched.core.jobs.model import ScheduleSpec
 from rsched.core.schedule.schedule import Draft, resolve
-from tests.store.world import World
+from tests.support.factories import new_job
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 CRONS = ("0 * * * *", "*/15 * * * *", "0 2 * * *", "30 9 * * MON-FRI", "0 0 1 * *", "0 9-17/4 * * *")
@@ -47,7 +47,7 @@ async def test_each_minute_has_the_runs_of_all_jobs(world: World) -> None:
     for n in range(300):
         team = f"team-{n % 3}"
         spec = random_schedule(rng, now)
-        put, _ = item(f"job {n}", spec, function="f", now=now, team=team)
+        put, _ = new_job(f"job {n}", spec, function="f", now=now, team=team)
         items.append(put)
         _, schedule = resolve(Draft(spec, team=team, name=f"job {n}"), now_ms=now)
         at = schedule.next_after(now)
@@ -70,7 +70,7 @@ async def test_each_minute_has_the_runs_of_all_jobs(world: World) -> None:
 async def test_of_very_many_jobs_a_part_is_counted_and_scaled(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     now = await world.store.clock.read()
     spec = ScheduleSpec(cron="0 * * * *", timezone="UTC")
-    items = [item(f"job {n}", spec, function="f", now=now)[0] for n in range(2000)]
+    items = [new_job(f"job {n}", spec, function="f", now=now)[0] for n in range(2000)]
     assert (await world.store.jobs.put(items, atomic=True)).ok
     monkeypatch.setattr(forecasts, "MAX_COUNTED", 500)
     view = await forecasts._view(world.store, hours=6, team=None)

@@ -16,10 +16,11 @@ import requests
 
 from rsched.core.ids import is_job_id
 from rsched.core.settings import ApiSettings
+from rsched.embedded.process import free_port
 from rsched.embedded.servers import Servers
-from tests.api.conftest import job
-from tests.api.test_ack import OF_NONE, Verb, _there, each_verb
-from tests.api.test_real_servers import Served, free_port
+from tests.api.changing_verbs import OF_NONE, Verb, each_verb, put_job_there
+from tests.api.served import Served
+from tests.api.world import job
 
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
@@ -75,7 +76,7 @@ def within(seconds: float) -> Iterator[None]:
 def test_every_change_is_answered_at_its_deadline_while_a_server_hangs(
     served: Served, servers: Servers, verb: Verb, server: str
 ) -> None:
-    job_id = _there(served, verb)
+    job_id = put_job_there(served, verb)
     method, path, body = verb.request(served, job_id)
     with hanging(servers, server), within(ACK_S + MARGIN_S):
         answer = served(method, path, body, Idempotency_Key="k")

@@ -9,14 +9,13 @@ import pytest
 from rsched_api.app import create_app
 
 from rsched.core.errors import Unavailable
-from rsched.core.jobs.packed import KEYED_FOR_MS, JobRecord
+from rsched.core.jobs.packed import KEYED_FOR_MS
 from rsched.core.settings import ApiSettings
 from rsched.core.states import RunState
 from tests.api.calls import Caller
-from tests.api.conftest import World
-from tests.api.test_restoring import going_on, over
+from tests.api.world import World
 from tests.recorder.rollback import stale_generation
-from tests.recorder.steps import CLOCK, HOUR, Shard, within
+from tests.recorder.stepped_shard import CLOCK, HOUR, Shard, within
 
 
 def trigger(world: World, job_id: str, body: Any = None, *, key: str | None = "k") -> Any:
@@ -24,14 +23,9 @@ def trigger(world: World, job_id: str, body: Any = None, *, key: str | None = "k
     return world.call("POST", f"/v1/jobs/{job_id}/trigger", body, **headers)
 
 
-def lost(world: World, job_id: str, *, job_back: bool = True) -> None:
-    """Redis was emptied; what comes first is back."""
-    world.store.triggers.clear()
-    if not job_back:
-        record = world.store.jobs.pop(job_id)
-        assert isinstance(record, JobRecord)
-        world.ledger.forgotten[job_id] = record
-    going_on(world, done=0)
+def lost(world: World, *, job_back: bool = True) -> None:
+    """Redis was emptied; what comes first is back, and of definitions that of the job, if job_back."""
+    world.lose(keep=job_back)
     world.clock.ms += 1000
 
 
@@ -44,19 +38,22 @@ def test_a_repeat_while_redis_is_being_restored_gives_the_run_that_was_made_befo
     first = trigger(world, job_id, {"payload": 1})
     assert first.status == 202
     run = first.json["run_id"]
-    world.store.runs[run] = world.store.runs[run]._replace(state=state)
-    lost(world, job_id, job_back=job_back)
+    if state.final:
+        world.release()
+        world.start()
+        world.end(run, state)
+    lost(world, job_back=job_back)
     again = trigger(world, job_id, {"payload": 1})
     assert (again.status, again.json["run_id"], again.json["status"]) == (202, run, state.value)
     other = trigger(world, job_id, {"payload": 2})
     assert (other.status, other.json["errors"][0]["field"]) == (422, "Idempotency-Key")
-    assert list(world.store.runs) == [run]
+    assert world.runs() == ([] if state.final else [run])
 
 
 def test_another_key_or_none_makes_a_run_while_redis_is_being_restored(world: World) -> None:
     job_id = world.create(name="n")["job_id"]
     made = {trigger(world, job_id).json["run_id"]}
-    lost(world, job_id)
+    lost(world)
     made |= {trigger(world, job_id, key=key).json["run_id"] for key in ("l", None)}
     assert len(made) == 3
 
@@ -64,14 +61,14 @@ def test_another_key_or_none_makes_a_run_while_redis_is_being_restored(world: Wo
 def test_a_key_of_another_job_says_nothing(world: World) -> None:
     one, other = (world.create(name=name)["job_id"] for name in "ab")
     trigger(world, one)
-    lost(world, one)
+    lost(world)
     assert trigger(world, other).json["run_id"].startswith(other)
 
 
 def test_a_key_past_a_day_makes_a_new_run(world: World) -> None:
     job_id = world.create(name="n")["job_id"]
     first = trigger(world, job_id).json["run_id"]
-    lost(world, job_id)
+    lost(world)
     world.clock.ms += KEYED_FOR_MS
     assert trigger(world, job_id).json["run_id"] != first
 
@@ -80,7 +77,7 @@ def test_while_neither_server_can_tell_a_keyed_trigger_waits_and_one_without_doe
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = world.create(name="n")["job_id"]
-    lost(world, job_id)
+    lost(world)
 
     async def away(*_: object, **__: object) -> None:
         raise Unavailable("Postgres is away")
@@ -89,14 +86,14 @@ def test_while_neither_server_can_tell_a_keyed_trigger_waits_and_one_without_doe
     refused = trigger(world, job_id)
     assert (refused.status, refused.json["code"]) == (503, "unavailable")
     assert int(refused.headers["retry-after"]) > 0
-    assert not world.store.runs
+    assert not world.runs()
     assert trigger(world, job_id, key=None).status == 202
 
 
 def test_once_all_is_back_the_ledger_is_not_asked_for_keys(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id = world.create(name="n")["job_id"]
-    lost(world, job_id)
-    over(world)
+    lost(world)
+    world.all_is_back()
 
     async def asked(*_: object, **__: object) -> None:
         raise AssertionError

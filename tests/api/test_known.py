@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from rsched.core.errors import Unavailable
-from rsched.store.restore import RestoreProgress
-from tests.api.conftest import World, job
+from tests.api.world import World, job
 
 
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/jobs:batch"])
@@ -18,9 +17,7 @@ def test_a_repeat_makes_nothing_anew_while_definitions_come_back(
     one = job(schedule={"every": "1h"})
     body: Any = one if path == "/v1/jobs" else {"jobs": [one]}
     assert world.call("POST", f"{path}?ack=redis", body, Idempotency_Key="k1").status == 201
-    world.store.jobs.clear()
-    world.store.generation = "2"
-    world.store.restoration = RestoreProgress("jobs", 2, 0, 10, 0, 0)
+    world.lose(keep=False)
 
     async def away(*_: object) -> Any:
         raise Unavailable("Postgres is away")
@@ -28,4 +25,4 @@ def test_a_repeat_makes_nothing_anew_while_definitions_come_back(
     monkeypatch.setattr(world.ledger, "last_incarnations", away)
     again = world.call("POST", f"{path}?ack=redis", body, Idempotency_Key="k1")
     assert again.status == 503
-    assert not world.store.jobs
+    assert not world.jobs()

@@ -9,10 +9,9 @@ import requests
 
 from rsched.core.ids import JobId, partition_of
 from rsched.store.keys import Keys
-from tests.api.conftest import job
-from tests.api.test_real_servers import Served, served
+from tests.api.served import Served
+from tests.api.world import job
 
-__all__ = ["served"]
 pytestmark = pytest.mark.usefixtures("anyio_backend")
 
 

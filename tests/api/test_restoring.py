@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from rsched.core.jobs.packed import JobRecord
-from rsched.core.states import JobState
-from rsched.store.restore import RestoreProgress
-from tests.api.conftest import World, job
-from tests.api.fakes import NOW
+from rsched.core.ids import JobId
+from tests.api.world import World, job
 
 SPAN = {"from": "2026-10-20T00:00:00Z", "to": "2026-10-21T00:00:00Z"}
 VERBS: dict[str, tuple[str, str, Any]] = {
@@ -25,16 +22,6 @@ VERBS: dict[str, tuple[str, str, Any]] = {
 each_verb = pytest.mark.parametrize("verb", VERBS)
 
 
-def going_on(world: World, *, done: int) -> None:
-    world.store.generation = "2"
-    world.store.restoration = RestoreProgress("jobs", 2, done, 10, 0, NOW)
-
-
-def over(world: World) -> None:
-    assert world.store.restoration is not None
-    world.store.restoration = world.store.restoration._replace(phase="done")
-
-
 def refused(answer: Any) -> None:
     assert (answer.status, answer.json["code"]) == (503, "unavailable"), answer.body
     assert int(answer.headers["retry-after"]) > 0
@@ -43,50 +30,52 @@ def refused(answer: Any) -> None:
 
 @each_verb
 @pytest.mark.parametrize("by", ["job_id", "name"])
-@pytest.mark.parametrize("state", [JobState.ACTIVE, JobState.PAUSED])
-def test_a_job_that_is_not_back_yet_is_waited_for(world: World, verb: str, by: str, state: JobState) -> None:
+@pytest.mark.parametrize("state", ["active", "paused"])
+def test_a_job_that_is_not_back_yet_is_waited_for(world: World, verb: str, by: str, state: str) -> None:
     made = world.create(name="n")
-    record = world.store.jobs.pop(made["job_id"])
-    assert isinstance(record, JobRecord)
-    world.ledger.forgotten[made["job_id"]] = record._replace(head=record.head._replace(state=state))
-    going_on(world, done=0)
+    if state == "paused":
+        world.call("POST", "/v1/jobs/n/pause")
+    world.lose(keep=False)
     method, rest, body = VERBS[verb]
     refused(world.call(method, f"/v1/jobs/{made[by]}{rest}", body))
-    assert not world.store.runs
-    assert made["job_id"] not in world.store.jobs
+    assert not world.runs()
+    assert not world.jobs()
+
+
+# To a job that is paused.
+DONE = {
+    "PUT": 200, "DELETE": 204, "pause": 200, "pause without a body": 200, "resume": 200, "trigger": 202, "backfill": 409,
+}  # fmt: skip
 
 
 @each_verb
 def test_a_change_of_an_earlier_version_would_be_lost_and_waits(world: World, verb: str) -> None:
-    made = world.create(name="n")
-    job_id = made["job_id"]
-    earlier = world.store.jobs[job_id]
-    assert isinstance(earlier, JobRecord)
-    later = earlier._replace(head=earlier.head._replace(version=3, state=JobState.PAUSED))
-    world.ledger.ahead[job_id] = later
-    going_on(world, done=0)
+    job_id = JobId(world.create(name="n")["job_id"])
+    earlier, due = world.record_of(job_id), world.due_of(job_id)
+    world.call("PUT", "/v1/jobs/n", job(timeout_s=5))
+    world.call("POST", "/v1/jobs/n/pause")
+    later = world.record_of(job_id)
+    world.lose(keep=False)
+    world.run(world.store.restore_jobs([(job_id, due, earlier.pack())]))
     method, rest, body = VERBS[verb]
     refused(world.call(method, f"/v1/jobs/{job_id}{rest}", body))
-    assert world.store.jobs[job_id] == earlier
-    assert not world.store.runs
-    world.store.jobs[job_id] = world.ledger.ahead.pop(job_id)
-    # A paused job owes nothing of what it missed.
-    assert world.call(method, f"/v1/jobs/{job_id}{rest}", body).status // 100 == 2 or verb == "backfill"
+    assert world.record_of(job_id) == earlier
+    assert not world.runs()
+    world.run(world.store.restore_jobs([(job_id, None, later.pack())]))
+    assert world.call(method, f"/v1/jobs/{job_id}{rest}", body).status == DONE[verb]
 
 
 def test_a_job_that_is_back_can_be_changed_while_others_are_not(world: World) -> None:
     made = world.create(name="n")
-    going_on(world, done=5)
+    world.lose(done=5)
     assert world.call("POST", f"/v1/jobs/{made['job_id']}/pause").status == 200
 
 
 def test_once_all_is_back_nothing_more_is_asked_until_the_next_recovery(world: World) -> None:
     made = world.create(name="n")
-    going_on(world, done=10)
-    over(world)
+    world.lose(done=10)
+    world.all_is_back()
     assert world.call("POST", f"/v1/jobs/{made['job_id']}/pause").status == 200
-    world.store.restoration = None
-    world.store.jobs[made["job_id"]] = world.store.jobs[made["job_id"]]
     asked: list[int] = []
 
     async def counted() -> bool:
@@ -96,6 +85,6 @@ def test_once_all_is_back_nothing_more_is_asked_until_the_next_recovery(world: W
     world.store.restore_in_progress = counted  # type: ignore[method-assign]
     assert world.call("POST", f"/v1/jobs/{made['job_id']}/resume").status == 200
     assert not asked
-    world.store.generation = "3"
+    world.lose(done=10)
     assert world.call("POST", f"/v1/jobs/{made['job_id']}/pause").status == 200
     assert asked

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from rsched.core.states import RunState
-from tests.api.conftest import World, job
-from tests.api.fakes import NOW
+from tests.api.world import NOW, World, job
 
 
 def test_a_trigger_owes_one_run_and_a_repeat_gives_the_same(world: World) -> None:
@@ -18,17 +17,18 @@ def test_a_trigger_owes_one_run_and_a_repeat_gives_the_same(world: World) -> Non
 def test_runs_are_listed_and_read_with_their_attempts(world: World) -> None:
     made = world.create(name="n")
     run_id = world.call("POST", "/v1/jobs/n/trigger").json["run_id"]
-    record = world.store.runs[run_id]
-    world.store.runs[run_id] = record._replace(
-        state=RunState.SUCCEEDED, attempt=1, fence=9, worker="w", started_at=NOW + 4
-    )
+    world.release()
+    assert world.start() == [run_id]
+    fence = world.run_record(run_id).fence
+    world.clock.ms += 254
+    world.end(run_id, started_at=NOW + 4)
     listed = world.call("GET", f"/v1/jobs/{made['job_id']}/runs?limit=5").json
     assert listed["next_cursor"] is None
     (run,) = listed["items"]
     assert (run["lateness_ms"], run["duration_s"], run["status"]) == (4, 0.25, "SUCCEEDED")
     assert "attempts" not in run
     one = world.call("GET", f"/v1/runs/{run_id.replace(':', '%3A')}").json
-    assert [(a["attempt"], a["fence"], a["status"]) for a in one["attempts"]] == [(1, 9, "SUCCEEDED")]
+    assert [(a["attempt"], a["fence"], a["status"]) for a in one["attempts"]] == [(1, fence, "SUCCEEDED")]
 
 
 def test_runs_of_a_deleted_job_are_listed_by_its_id_and_not_by_its_name(world: World) -> None:
@@ -51,7 +51,9 @@ def test_cancel_ends_what_waits_and_a_repeat_says_the_same(world: World) -> None
 
 def test_a_run_that_has_ended_cannot_be_cancelled(world: World) -> None:
     run_id = world.call("POST", f"/v1/jobs/{world.create()['job_id']}/trigger").json["run_id"]
-    world.store.runs[run_id] = world.store.runs[run_id]._replace(state=RunState.DEAD)
+    world.release()
+    world.start()
+    world.end(run_id, RunState.DEAD)
     assert world.call("POST", f"/v1/runs/{run_id}/cancel").status == 409
     assert [r["run_id"] for r in world.call("GET", "/v1/dead-letters").json["items"]] == [run_id]
 

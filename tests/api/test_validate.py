@@ -7,7 +7,7 @@ import pytest
 
 from rsched.core.errors import Invalid
 from rsched.core.jobs.validate import parse_job
-from tests.api.conftest import job
+from tests.api.world import job
 
 
 def fields(body: Any) -> list[str]:

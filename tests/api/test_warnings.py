@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api.conftest import World, job
+from tests.api.world import World, job
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_commands import rsched
+from tests.cli.commands import rsched
 from tests.client.fake_api import Reply, problem, serving
 
 DATES = ["2026-12-25", "2026-12-31/2027-01-02"]

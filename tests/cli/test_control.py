@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_commands import rsched
+from tests.cli.commands import rsched
 from tests.client.fake_api import JOB, RUN, Reply, serving
 
 BULK: dict[str, Any] = {

@@ -7,27 +7,10 @@ from typing import Any
 import pytest
 
 from rsched.core.jobs.model import JobSpec, Misfire, ScheduleSpec
-from tests.cli.test_commands import rsched
+from tests.cli.commands import FIELDS, rsched
 from tests.client.fake_api import JOB, Reply, problem, serving
 
 CALL = ("--function", "f")
-# One option for each field of a schedule, with what the API is sent.
-FIELDS: dict[str, tuple[list[str], Any]] = {
-    "cron": (["--cron", "0 2 * * *"], "0 2 * * *"),
-    "timezone": (["--tz", "Asia/Kolkata"], "Asia/Kolkata"),
-    "second": (["--second", "0,30"], "0,30"),
-    "year": (["--year", "2027"], "2027"),
-    "dst": (["--gap", "skip", "--dst-overlap", "both"], {"gap": "skip", "overlap": "both"}),
-    "every": (["--every", "90"], 90.0),
-    "anchor": (["--anchor", "2027-01-01T00:00:00Z"], "2027-01-01T00:00:00Z"),
-    "at": (["--at", "2027-01-01T00:00:00Z"], "2027-01-01T00:00:00Z"),
-    "delay": (["--delay", "5m"], "5m"),
-    "exclude": (["--exclude", "2026-12-25", "--exclude", "holidays"], ["2026-12-25", "holidays"]),
-    "start": (["--start", "2027-01-01T00:00:00Z"], "2027-01-01T00:00:00Z"),
-    "end": (["--end", "2028-01-01T00:00:00Z"], "2028-01-01T00:00:00Z"),
-    "max_runs": (["--max-runs", "3"], 3),
-    "window": (["--window", "5m"], "5m"),
-}
 POLICIES: dict[str, tuple[list[str], Any]] = {
     "misfire_policy": (["--misfire", "run_all"], "run_all"),
     "misfire": (["--grace", "5m", "--catchup-window", "3600"], {"grace": "5m", "catchup_window": 3600.0}),

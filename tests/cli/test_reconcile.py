@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from rsched.cli.main import app
 from rsched.store.restore import RestoreProgress
-from tests.recorder.steps import HOUR, Shard, within
+from tests.recorder.stepped_shard import HOUR, Shard, within
 
 Run = Callable[..., Result]
 

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from rsched.core.jobs.model import ScheduleSpec
-from tests.cli.test_commands import rsched
-from tests.cli.test_create import FIELDS
+from tests.cli.commands import FIELDS, rsched
 
 FROM = ("--from", "2026-10-25T00:00:00Z")
 

@@ -21,7 +21,7 @@ import pytest
 from rsched.core.cron.parser import parse
 from rsched.core.cron.timetable import Gap, Missed, Overlap, Timetable, timetable
 from rsched.core.schedule.zones import Zone, load_zone, zone_info
-from tests.core.oracle import EPOCH, Matcher, Walk, wall_in
+from tests.support.cron_oracle import EPOCH, Matcher, Walk, wall_in
 
 LONG = os.environ.get("RSCHED_LONG") == "1"
 ZONES = [

@@ -4,7 +4,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.window import offset_ms, release_at
+from tests.support.release_window import offset_ms, release_at
 
 ids = st.integers(0, 10**15).map(lambda t: f"j_0123456789abc:{t}")
 lengths = st.integers(1, 86_400_000)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bench.world import World
 from rsched.core.ids import JobId
 from rsched.core.jobs.packed import unpack_job
 from rsched.ledger import Ledger
 from rsched.recorder.reconcile.reconciler import Reconciler
+from tests.support.deployment import Deployment
 
 
-async def disagreements(w: World, acknowledged: Mapping[JobId, bytes], *, shard: str = "s0") -> list[str]:
+async def disagreements(w: Deployment, acknowledged: Mapping[JobId, bytes], *, shard: str = "s0") -> list[str]:
     """acknowledged: the value that each job was put with. Nothing may be under way; an unfinished restoration is waited for."""
     found = []
     async with Ledger(w.database_url, clock=w.clock) as ledger:

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 
 from rsched.embedded.process import free_port
-from tests.faults.harness import Run, fault_run
+from tests.faults.fault_run import Run, fault_run
 
 
 def text_of(ms: int) -> str:

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import psycopg
 
-from bench.checker import check, read_seen
 from rsched.core.ids import JobId
 from tests.faults.api_run import Api, text_of, until_time
-from tests.faults.harness import Run
+from tests.faults.fault_run import Run
+from tests.support.checker import check, read_seen
 
 POLICIES = ("run_once", "run_all", "skip")
 Policy = Literal["run_once", "run_all", "skip"]

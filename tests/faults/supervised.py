@@ -10,19 +10,19 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bench.fleet import Fleet, running
-from bench.world import World, temporary_folder
 from rsched.embedded.children import alive
 from rsched.embedded.servers import Servers
 from rsched.runtime.clock import SystemClock
 from rsched.store.store import Store, shard_tags
-from tests.faults.harness import SETTINGS, Run
+from tests.faults.fault_run import SETTINGS, Run
+from tests.support.deployment import Deployment, temporary_folder
+from tests.support.fleet import Fleet, running
 
 
 class Supervised(Run):
     """A run whose processes belong to `rsched up`; spares beside them are the fleet's."""
 
-    def __init__(self, w: World, seen: Path, *, data: Path) -> None:
+    def __init__(self, w: Deployment, seen: Path, *, data: Path) -> None:
         super().__init__(w, seen)
         self._data = data
 
@@ -67,7 +67,7 @@ async def supervised_run(*, restart: bool, spares: Sequence[str] = ()) -> AsyncI
             store = Store.open(redis_url, prefix="rs", shard=shard_tags(1)[0], clock=clock)
             try:
                 servers = Servers(folder, redis_url=redis_url, database_url=database_url, clock=clock)
-                w = World(folder, servers, fleet, store, clock=clock)
+                w = Deployment(folder, servers, fleet, store, clock=clock)
                 await w.until_open()
                 addresses = {"RSCHED_REDIS_URL": redis_url, "RSCHED_DATABASE_URL": database_url}
                 for name in spares:

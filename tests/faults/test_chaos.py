@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from tests.faults.harness import RUNS, Run, drive, fault_run
+from tests.faults.fault_run import RUNS, Run, drive, fault_run
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow, pytest.mark.timeout(240)]
 

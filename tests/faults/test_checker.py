@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.checker import Recorded, Seen, Skipped, Verdict, check, read_seen
+from tests.support.checker import Recorded, Seen, Skipped, Verdict, check, read_seen
 
 JOB = "j_0000000000000"
 RUN = f"{JOB}:1000"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.harness import RUNS, drive, fault_run
+from tests.faults.fault_run import RUNS, drive, fault_run
 
 pytestmark = pytest.mark.faults
 

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from bench.checker import Recorded
-from tests.faults.harness import Run, drive, fault_run
+from tests.faults.fault_run import Run, drive, fault_run
+from tests.support.checker import Recorded
 
 pytestmark = pytest.mark.faults
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from bench.world import World
 from rsched.embedded.redis_server import RedisServer
 from rsched.runtime.clock import SystemClock
-from tests.faults.harness import RUNS, Run, drive, fault_run
+from tests.faults.fault_run import RUNS, Run, drive, fault_run
 from tests.faults.proxy import Proxy, proxy
+from tests.support.deployment import Deployment
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
 class Pair:
     """Two Redis servers behind one address; who is the primary is decided by hand."""
 
-    def __init__(self, w: World, address: Proxy) -> None:
+    def __init__(self, w: Deployment, address: Proxy) -> None:
         assert w.servers.redis is not None
         self._address = address
         self.primary = w.servers.redis
@@ -63,7 +63,7 @@ async def replicated_run() -> AsyncIterator[tuple[Run, Pair]]:
     with proxy() as address:
         pairs: list[Pair] = []
 
-        async def prepared(w: World) -> None:
+        async def prepared(w: Deployment) -> None:
             pairs.append(Pair(w, address))
             await pairs[0].start()
             await w.store.aclose()

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 import redis.asyncio as aioredis
 
-from tests.faults.harness import RUNS, Run, drive, fault_run
+from tests.faults.fault_run import RUNS, Run, drive, fault_run
 
 pytestmark = pytest.mark.faults
 AWAY_MS = 4000

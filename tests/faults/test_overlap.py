@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
-from bench.checker import Seen, check, read_seen
-from bench.ledger import read_skips
 from rsched.core.ids import JobId
 from tests.faults.api_run import text_of, until_time, with_api
-from tests.faults.harness import Run, drive
+from tests.faults.fault_run import Run, drive
+from tests.support.checker import Seen, check, read_seen
+from tests.support.ledger_rows import read_skips
 
 pytestmark = pytest.mark.faults
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.faults.harness import RUNS, drive, fault_run
+from tests.faults.fault_run import RUNS, drive, fault_run
 
 pytestmark = pytest.mark.faults
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from bench.checker import check, read_seen
-from bench.ledger import position
 from rsched.core.errors import Unavailable
 from rsched.core.ids import JobId
 from rsched.embedded.postgres_server import PostgresServer
 from rsched.ledger.failures import translated
 from tests.faults.agreement import disagreements
-from tests.faults.harness import RUNS, Run, drive, fault_run
+from tests.faults.fault_run import RUNS, Run, drive, fault_run
+from tests.support.checker import check, read_seen
+from tests.support.ledger_rows import position
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Sequence
 
 import psycopg
 import pytest
 
 from rsched.runtime import faults
-from tests.faults.harness import Run, drive, fault_run
+from tests.faults.fault_run import Run, drive, fault_run
+from tests.faults.recorder_deaths import die_at
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
@@ -22,24 +22,6 @@ ENV = {
     "RSCHED_RECORDER_BLOCK_MS": "200",
     "RSCHED_RECORDER_FORGET_AFTER_S": "0.5",
 }
-
-
-async def die_at(run: Run, point: str, *, passing: int = 1) -> None:
-    """A recorder in place of the present one comes as far as the point."""
-    name = f"recorder-{point}"
-    run.fleet.start(name, env={"RSCHED_FAULTS": f"{point}:{passing}"})
-    process = run.fleet.processes.pop(name)
-
-    async def dead() -> bool:
-        return process.poll() is not None
-
-    try:
-        await run.fleet.until(dead, what=f"the end at {point}", within_s=30)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-    assert process.returncode == -signal.SIGKILL, f"{point}: {run.fleet.log(name)[-2000:]}"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.harness import RUNS, Run, drive, fault_run
+from tests.faults.fault_run import RUNS, Run, drive, fault_run
 
 pytestmark = pytest.mark.faults
 

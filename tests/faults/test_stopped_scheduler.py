@@ -11,7 +11,7 @@ import os
 import pytest
 
 from tests.faults.api_run import with_api
-from tests.faults.harness import drive
+from tests.faults.fault_run import drive
 from tests.faults.outage import LONG, SHORT, Away, live_through, settings
 from tests.faults.outage_check import problems
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from rsched.core.errors import ShardClosed
-from tests.faults.harness import RUNS, Run, drive, fault_run
+from tests.faults.fault_run import RUNS, Run, drive, fault_run
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(180)]
 

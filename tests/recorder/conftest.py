@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.recorder.steps import InShard, within
+from tests.recorder.stepped_shard import InShard, within
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from rsched.core.jobs.packed import unpack_head, unpack_run
 from rsched.core.states import JobState, RunState
-from tests.store.world import Snapshot
+from tests.support.store_world import Snapshot
 
 HOUR = 3_600_000
 

@@ -8,7 +8,7 @@ from rsched.core.ids import RunId
 from rsched.core.states import RunState
 from rsched.store.run_values import FetchedRun
 from tests.recorder.rollback import stale_generation
-from tests.recorder.steps import HOUR, WORKER, Shard
+from tests.recorder.stepped_shard import HOUR, WORKER, Shard
 
 
 async def put_once(s: Shard, name: str, *, due_in: int = 0) -> RunId:

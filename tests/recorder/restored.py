@@ -8,7 +8,7 @@ from psycopg import sql
 
 from rsched.core.ids import WorkerId
 from rsched.recorder.resync.resync import Resync
-from tests.recorder.steps import HOUR, Shard
+from tests.recorder.stepped_shard import HOUR, Shard
 
 Backup = dict[str, bytes]
 _TABLES = (

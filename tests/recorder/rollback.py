@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rsched.recorder.recovery.recovery import Recovery
-from tests.recorder.steps import CLOCK, Shard
+from tests.recorder.stepped_shard import CLOCK, Shard
 
 
 async def snapshot(s: Shard) -> dict[bytes, bytes]:

@@ -18,7 +18,7 @@ from rsched.store.jobs import PutItem
 from rsched.store.run_values import FinishItem
 from tests.ledger.events import definition
 from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
-from tests.recorder.steps import CLOCK, HOUR, LOG, WORKER, InShard, Shard
+from tests.recorder.stepped_shard import CLOCK, HOUR, LOG, WORKER, InShard, Shard
 
 KINDS = ["once", "interval", "seconds", "cron"]
 

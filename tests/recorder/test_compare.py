@@ -7,7 +7,7 @@ import anyio
 from rsched.core.settings import RecorderSettings
 from rsched.recorder.main import run_recorder
 from tests.recorder.rollback import back_to, snapshot
-from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
+from tests.recorder.stepped_shard import CLOCK, HOUR, InShard, Shard
 
 
 def test_what_an_older_redis_has_of_a_job_that_was_deleted_and_forgotten_ends_soon_after_the_restoration(

@@ -14,7 +14,7 @@ from rsched.store.restore import RestoreProgress
 from rsched.store.store import Store
 from tests.ledger.events import T0, WallClock, run
 from tests.ledger.test_open_runs import naive, open_ids, record
-from tests.recorder.steps import CLOCK, InShard, Shard
+from tests.recorder.stepped_shard import CLOCK, InShard, Shard
 
 SECOND, HOUR = 1000, 3_600_000
 

@@ -15,7 +15,7 @@ from rsched.recorder.recovery.triggers import KeyedTriggers
 from tests.recorder.one_offs import emptied
 from tests.recorder.restored import backup, without_tail, written_again
 from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
-from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
+from tests.recorder.stepped_shard import CLOCK, HOUR, InShard, Shard
 
 
 async def trigger(s: Shard, job: JobId, *, key: str = "k") -> tuple[str, RunId | None]:

@@ -9,7 +9,7 @@ from bench.jobs import item
 from rsched.core.jobs.model import ScheduleSpec
 from rsched.scheduler.catch_up import CatchUp
 from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
-from tests.recorder.steps import CLOCK, HOUR, LOG, Shard, within
+from tests.recorder.stepped_shard import CLOCK, HOUR, LOG, Shard, within
 
 
 @pytest.mark.parametrize("at_once", [10, 2], ids=["to its end", "in part"])

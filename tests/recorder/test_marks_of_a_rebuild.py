@@ -15,7 +15,7 @@ from rsched.recorder.recovery.progress import Progress
 from rsched.recorder.recovery.recovery import Recovery
 from rsched.store.jobs import PutItem
 from tests.ledger.events import definition
-from tests.recorder.steps import CLOCK, HOUR, Shard, within
+from tests.recorder.stepped_shard import CLOCK, HOUR, Shard, within
 
 
 async def put(s: Shard, name: str, *, due: int, every: int, schedule_changed_at: int) -> JobId:

@@ -6,7 +6,7 @@ import anyio
 
 from rsched.recorder.recovery.recovery import Recovery
 from tests.recorder.rollback import another_server, back_to, snapshot
-from tests.recorder.steps import CLOCK, Shard, within
+from tests.recorder.stepped_shard import CLOCK, Shard, within
 
 
 async def unconfirmed(s: Shard) -> set[bytes]:

@@ -28,7 +28,7 @@ from tests.recorder.one_offs import (
     rows,
 )
 from tests.recorder.restored import Backup, backup, restore, without_tail, written_again
-from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
+from tests.recorder.stepped_shard import CLOCK, HOUR, InShard, Shard
 
 
 async def kept_open(s: Shard, url: str) -> tuple[RunId, Backup]:

@@ -12,7 +12,7 @@ from tests.recorder.one_offs import (
     emptied,
 )
 from tests.recorder.restored import backup, without_tail, written_again
-from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
+from tests.recorder.stepped_shard import CLOCK, HOUR, InShard, Shard
 
 
 def test_what_jobs_and_runs_have_beside_them_survives_a_loss_of_redis_after_a_loss_of_postgres(

@@ -21,7 +21,7 @@ from tests.recorder.one_offs import (
 )
 from tests.recorder.restored import backup, without_tail, written_again
 from tests.recorder.rollback import stale_generation
-from tests.recorder.steps import HOUR, InShard, Shard
+from tests.recorder.stepped_shard import HOUR, InShard, Shard
 
 
 def test_it_goes_on_whatever_is_away_and_ends_as_if_nothing_had_been(

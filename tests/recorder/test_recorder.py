@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import statistics
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -229,19 +230,18 @@ def _partition(name: str) -> int:
     return partition_of(JobId(job_id(name)))
 
 
-def test_durable_creates_take_a_few_milliseconds_one_by_one(world: InWorld) -> None:
+def test_durable_creates_one_by_one_wait_neither_for_a_poll_nor_for_company(world: InWorld) -> None:
     async def body(w: World) -> None:
         async with w.recorder():
             await w.opened()
             await w.put("first")
-            took = []
+            took_ms = []
             for i in range(50):
                 began = CLOCK.perf_s()
                 await w.put(f"job-{i}")
-                took.append((CLOCK.perf_s() - began) * 1000)
-            took.sort()
-            print(f"durable create: median {took[25]:.1f} ms, worst {took[-1]:.1f} ms")
-            assert took[25] < 200
+                took_ms.append((CLOCK.perf_s() - began) * 1000)
+            # 3 ms where the machine is idle. Run events linger for 100 ms, and reads of the journal block for 200 ms.
+            assert statistics.median(took_ms) < 50
 
     world(body)
 
@@ -264,9 +264,7 @@ def test_recording_goes_on_after_postgres_dropped_all_connections(world: InWorld
     world(body)
 
 
-def test_a_fresh_recovery_follows_a_restart_of_redis_without_repair(
-    world: InWorld, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_after_a_restart_of_redis_that_lost_nothing_nothing_is_restored(world: InWorld) -> None:
     async def body(w: World) -> None:
         async with w.recorder():
             await w.opened()
@@ -277,6 +275,6 @@ def test_a_fresh_recovery_follows_a_restart_of_redis_without_repair(
             await w.opened()
             await w.put("b")
             assert await w.due_of("a") == FUTURE
+            assert await w.store.restore.get_progress() is None
 
     world(body)
-    assert "repaired" not in caplog.text

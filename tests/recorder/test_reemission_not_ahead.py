@@ -16,7 +16,7 @@ from rsched.store.jobs import PutItem
 from tests.ledger.events import definition
 from tests.recorder.one_offs import emptied, rows
 from tests.recorder.restored import backup, without_tail, written_again
-from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
+from tests.recorder.stepped_shard import CLOCK, HOUR, InShard, Shard
 
 
 @pytest.fixture(autouse=True)

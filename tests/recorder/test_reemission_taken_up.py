@@ -20,7 +20,7 @@ from tests.recorder import restored
 from tests.recorder.one_offs import put_once, rows
 from tests.recorder.restored import Backup, backup, without_tail, written_again
 from tests.recorder.rollback import back_to, snapshot, stale_generation
-from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
+from tests.recorder.stepped_shard import CLOCK, HOUR, InShard, Shard
 
 
 async def at_work(recorder: ShardRecorder, until: Callable[[], Awaitable[bool]]) -> None:

@@ -14,7 +14,7 @@ from tests.recorder.one_offs import (
     rows,
 )
 from tests.recorder.rollback import stale_generation
-from tests.recorder.steps import InShard, Shard
+from tests.recorder.stepped_shard import InShard, Shard
 
 REFUSED = "ALTER TABLE runs ADD CHECK (state NOT IN ('DEAD', 'CANCELLED'))"
 

@@ -13,7 +13,7 @@ from rsched.core.jobs.packed import JobRecord, unpack_job
 from rsched.core.states import JobState
 from rsched.store.jobs import KEEP, PutItem
 from tests.recorder.rollback import another_server, stale_generation
-from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
+from tests.recorder.stepped_shard import CLOCK, HOUR, InShard, Shard
 
 LARGE = {"text": "x" * 5000}
 

@@ -8,7 +8,7 @@ import pytest
 from rsched.core.states import RunState
 from rsched.recorder.recovery.recovery import Recovery
 from rsched.store.run_values import FinishItem
-from tests.recorder.steps import CLOCK, HOUR, WORKER, Shard, within
+from tests.recorder.stepped_shard import CLOCK, HOUR, WORKER, Shard, within
 
 
 @pytest.mark.parametrize("lost_worker", [False, True], ids=["failed", "its worker was lost"])

@@ -12,7 +12,7 @@ from rsched.recorder.recovery.progress import Progress
 from rsched.recorder.recovery.recovery import Recovery
 from rsched.scheduler.reap import Reaper
 from rsched.store.run_values import FinishItem
-from tests.recorder.steps import CLOCK, LOG, WORKER, Shard, within
+from tests.recorder.stepped_shard import CLOCK, LOG, WORKER, Shard, within
 
 
 @pytest.mark.parametrize("waits", [True, False], ids=["waits for its retry", "its worker is lost"])

@@ -7,7 +7,7 @@ import pytest
 from rsched.core.states import RunState
 from rsched.store.run_values import FetchedRun, FinishItem
 from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
-from tests.recorder.steps import HOUR, WORKER, InShard, Shard
+from tests.recorder.stepped_shard import HOUR, WORKER, InShard, Shard
 
 
 async def started(s: Shard) -> FetchedRun:

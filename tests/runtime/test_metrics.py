@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from rsched.core.jobs.model import FunctionTarget, queue_of
+from rsched.core.jobs.model import ScheduleSpec, queue_of
 from rsched.core.states import RunState
 from rsched.runtime.instruments import IDLE_SCRAPES, LIMIT, OTHER, Declared, Histograms, Numbers
 from rsched.runtime.metrics import ALERTS, ATTEMPTS, ATTEMPTS_DROPPED, LATENESS, METRICS, Metrics
-from tests.worker.fake_store import definition
+from tests.support.factories import make_definition
 
 DOCS = Path(__file__).parents[2] / "docs"
 COUNTED = Declared("rsched_x_total", "counter", "X.", ("worker",), ("queue", "team"), "team")
@@ -152,7 +152,7 @@ def test_no_team_makes_room_while_there_is_some() -> None:
 def test_a_run_costs_a_worker_under_one_and_a_half_microseconds() -> None:
     metrics = Metrics("worker")
     lateness, attempts, refused, outcome = metrics.lateness, metrics.attempts, False, RunState.SUCCEEDED
-    d = definition(FunctionTarget(function="f"))
+    d = make_definition("a job", schedule=ScheduleSpec(every="5s"))
 
     def one_run() -> None:
         # As Executor._begin and Finisher.step do it.

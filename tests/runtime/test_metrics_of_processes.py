@@ -12,13 +12,13 @@ from typing import NamedTuple
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.jobs import item, put_all
-from bench.world import World, world
 from rsched.core.instants import format_utc
 from rsched.core.jobs.model import RetryPolicy, ScheduleSpec
 from rsched.embedded.process import free_port
 from rsched.runtime.clock import SystemClock
-from tests.faults.harness import SETTINGS
+from tests.faults.fault_run import SETTINGS
+from tests.support.deployment import Deployment, deployment
+from tests.support.factories import new_job, put_all
 
 pytestmark = pytest.mark.slow
 GONE = 5
@@ -37,8 +37,8 @@ class Scraped(NamedTuple):
         return sum(value for (n, found), value in self.samples.items() if n == name and wanted <= found)
 
 
-class Deployment:
-    def __init__(self, w: World, ports: dict[str, int]) -> None:
+class Watched:
+    def __init__(self, w: Deployment, ports: dict[str, int]) -> None:
         self.w, self.ports = w, ports
 
     def start(self, name: str) -> None:
@@ -83,24 +83,24 @@ class Deployment:
         at = ScheduleSpec(at=format_utc(now - late_ms))
         retry = RetryPolicy(max_attempts=2, base="100ms", cap="100ms")
         made = [
-            item(f"{team} {function} {i}", at, function=function, now=now, team=team, retry=retry)[0]
+            new_job(f"{team} {function} {i}", at, function=function, now=now, team=team, retry=retry)[0]
             for i in range(count)
         ]
         await put_all(self.w.store, made)
 
 
 @asynccontextmanager
-async def deployment() -> AsyncIterator[Deployment]:
-    async with world(SETTINGS, clock=SystemClock()) as w:
-        d = Deployment(w, {})
+async def watched() -> AsyncIterator[Watched]:
+    async with deployment(SETTINGS, clock=SystemClock()) as w:
+        d = Watched(w, {})
         d.start("recorder")
         await w.until_open()
         yield d
 
 
-def play(body: Callable[[Deployment], object]) -> None:
+def play(body: Callable[[Watched], object]) -> None:
     async def main() -> None:
-        async with deployment() as d:
+        async with watched() as d:
             await body(d)  # type: ignore[misc]
 
     asyncio.run(main())
@@ -109,7 +109,7 @@ def play(body: Callable[[Deployment], object]) -> None:
 def test_each_process_tells_what_it_did(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setenv("FAULTS_SEEN", f"{tmp_path}/seen")
 
-    async def body(d: Deployment) -> None:
+    async def body(d: Watched) -> None:
         for name in ("scheduler", "worker", "api"):
             d.start(name)
         await d.until("worker", lambda s: s.get("rsched_worker_concurrency") == 50, what="a worker")
@@ -181,7 +181,7 @@ def test_each_process_tells_what_it_did(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_what_waits_for_a_worker_shows_as_depth_and_a_loss_as_an_alert() -> None:
-    async def body(d: Deployment) -> None:
+    async def body(d: Watched) -> None:
         d.start("scheduler")
         await d.put(7, team="a")
         await d.put(2, team="b")
@@ -210,7 +210,7 @@ def test_what_waits_for_a_worker_shows_as_depth_and_a_loss_as_an_alert() -> None
 
 
 def test_a_stand_by_tells_how_the_journal_lags_while_the_one_at_work_hangs_and_that_redis_is_away() -> None:
-    async def body(d: Deployment) -> None:
+    async def body(d: Watched) -> None:
         d.start("recorder-2")
         definitions = {"shard": "s0", "stream": "definitions"}
         await d.put(1, team="a")

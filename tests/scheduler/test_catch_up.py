@@ -15,7 +15,7 @@ from rsched.core.jobs.packed import JobRecord, RangeEvent, RunEvent, SkipEvent
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.catch_up import CatchUp
 from rsched.store.jobs import PutItem
-from tests.store.world import World
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 LOG = logging.getLogger("test")

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
 from rsched.core.jobs.packed import SkipEvent, unpack_job
 from rsched.core.states import JobState
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.catch_up import CatchUp
-from rsched.scheduler.claim import Claimer
 from rsched.store.jobs import PutItem
 from rsched.store.run_values import MisfireItem
-from tests.store.world import Job, World
+from tests.scheduler.loops import LOG, claimer, make_unreadable
+from tests.support.store_world import Job, World
 
 pytestmark = pytest.mark.anyio
-LOG = logging.getLogger("tests")
 EVERY = 10_000
-
-
-def claimer(world: World) -> Claimer:
-    return Claimer(
-        world.store, "s", epochs=None, lookahead_ms=5000, batch=100, lost=lambda _: None, claimed=lambda: None,
-        clock=SystemClock(), log=LOG,
-    )  # fmt: skip
-
-
-async def make_unreadable(world: World, job: Job) -> None:
-    """As a release that is newer than this one might leave it: a head that scripts read, a body that Python does not."""
-    value = job.record.head.pack().encode() + b"\n\xff\xff"
-    await world.client.hset(world.keys.jobs(job.p), job.id, value)
 
 
 @pytest.mark.parametrize("late", [True, False], ids=["late", "without a calendar"])

@@ -17,7 +17,7 @@ from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
 from rsched.store.jobs import PutItem
 from rsched.store.partitions import Partitions
-from tests.store.world import World
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 JOBS, EXPRESSIONS = 58_000, 1000

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from bench.jobs import item, put_all
 from rsched.core.jobs.model import ScheduleSpec
 from rsched.runtime.metrics import ALERTS, CLAIMED, MISFIRES, REAPED, RELEASED
 from rsched.scheduler.reap import Reaper
 from rsched.scheduler.release import Releaser
-from tests.scheduler.test_isolation import LOG, claimer, make_unreadable
-from tests.store.world import World
+from tests.scheduler.loops import LOG, claimer, make_unreadable
+from tests.support.factories import new_job, put_all
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,7 @@ async def test_claims_releases_misfires_and_invalidated_jobs_are_counted(world: 
     for i in range(3):
         await world.put(f"due {i}", due_in=0)
     now = await world.store.clock.read()
-    late, _ = item("late", ScheduleSpec(every=60), function="f", now=now - 900_000)
+    late, _ = new_job("late", ScheduleSpec(every=60), function="f", now=now - 900_000)
     await put_all(world.store, [late])
     await make_unreadable(world, await world.put("bad", kind="c", due_in=0))
     tick = claimer(world)

@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsched.core.ids import derive_job_id
-from rsched.core.jobs.model import Definition, FunctionTarget, Misfire, RetryPolicy, ScheduleSpec
+from rsched.core.jobs.model import ScheduleSpec
 from rsched.core.jobs.packed import JobHead, JobRecord, misfire_code
 from rsched.core.schedule.schedule import Interval, OneOff
 from rsched.core.states import JobState
 from rsched.scheduler.claim import misfire_item
+from tests.support.factories import make_definition
 
 JOB = derive_job_id("default", "job", 1)
 START = 1_793_000_000_000
@@ -18,24 +19,8 @@ HOUR = 3_600_000
 
 
 def record(policy: str, *, grace_ms: int = 60_000) -> JobRecord:
-    definition = Definition(
-        team="default",
-        name="job",
-        incarnation=1,
-        schedule=ScheduleSpec(every="1h"),
-        target=FunctionTarget(function="f"),
-        payload=None,
-        timeout_s=60,
-        retry=RetryPolicy(),
-        misfire_policy=policy,  # type: ignore[arg-type]
-        misfire=Misfire(),
-        overlap="allow",
-        priority="normal",
-        tags=[],
-        created_at=START,
-        updated_at=START,
-        key=None,
-        body_hash="",
+    definition = make_definition(
+        "job", schedule=ScheduleSpec(every="1h"), misfire_policy=policy, created_at=START, updated_at=START
     )
     head = JobHead(
         JobState.ACTIVE, 1, 1, START, "e", f"{START},{HOUR}", misfire_code(policy), grace_ms, definition.queue_key

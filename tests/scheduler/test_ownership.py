@@ -8,7 +8,7 @@ import pytest
 
 from rsched.core.ids import PARTITIONS
 from rsched.scheduler.ownership import Ownership
-from tests.store.world import World
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 

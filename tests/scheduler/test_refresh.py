@@ -7,7 +7,6 @@ import logging
 import msgspec
 import pytest
 
-from bench.jobs import item
 from rsched.core.ids import partition_of
 from rsched.core.instants import format_utc
 from rsched.core.jobs.model import Definition, ScheduleSpec
@@ -19,7 +18,8 @@ from rsched.core.states import JobState, RunState
 from rsched.scheduler.refresh import Refresher, RefreshLoop, Report
 from rsched.store.jobs import PutItem
 from rsched.store.restore import RestoreProgress
-from tests.store.world import World
+from tests.support.factories import new_job
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 LOG = logging.getLogger("test.refresh")
@@ -37,7 +37,7 @@ async def stored(
     team: str = "default",
 ) -> PutItem:
     """A job as an earlier release, or an earlier calendar, had computed it."""
-    put, _ = item(name, spec, function="f", now=await world.store.clock.read(), team=team)
+    put, _ = new_job(name, spec, function="f", now=await world.store.clock.read(), team=team)
     record = unpack_job(put.value)
     if arg is not None:
         put = put._replace(value=record._replace(head=record.head._replace(arg=arg)).pack())
@@ -173,7 +173,7 @@ async def test_a_changed_calendar_moves_the_jobs_that_name_it(world: World) -> N
     assert (await world.store.calendars.put("ops", "holidays", expect=0, entries=["2020-01-01"])).tag == "ok"
     await loop.step()
     spec = ScheduleSpec(cron="0 12 * * *", timezone="UTC", exclude=["holidays"])
-    put, _ = item(
+    put, _ = new_job(
         "named",
         spec,
         function="f",

@@ -7,7 +7,6 @@ import logging
 import msgspec
 import pytest
 
-from bench.jobs import item
 from rsched.core.ids import partition_of, run_id_of
 from rsched.core.jobs.model import MisfirePolicy, ScheduleSpec
 from rsched.core.jobs.packed import JobHead, RangeEvent, RunEvent, SkipEvent, unpack_job
@@ -18,7 +17,8 @@ from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
 from rsched.scheduler.resume import Resumer
 from rsched.store.jobs import PutItem
-from tests.store.world import World
+from tests.support.factories import new_job
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 EVERY = 60_000
@@ -29,7 +29,7 @@ async def paused_since(
 ) -> tuple[PutItem, JobHead]:
     """A job of every minute, paused `minutes` ago, before any of the minutes since."""
     now = await world.store.clock.read()
-    put, _ = item("job", ScheduleSpec(every="1m", anchor="2020-01-01T00:00:00Z"), function="f", now=now)
+    put, _ = new_job("job", ScheduleSpec(every="1m", anchor="2020-01-01T00:00:00Z"), function="f", now=now)
     first = now // EVERY * EVERY - (minutes - 1) * EVERY
     assert (await world.store.jobs.put([put._replace(due=first)], atomic=True)).ok
     reply = await world.store.jobs.pause(put.job, until=now + until_in, missed=policy, note="a | note\nof two lines")
@@ -149,7 +149,7 @@ async def test_very_many_pauses_that_end_at_once_do_not_delay_a_claim(world: Wor
     now = await world.store.clock.read()
     puts = []
     for n in range(3000):
-        put, _ = item(f"job {n}", ScheduleSpec(cron="0 3 * * *", timezone="UTC"), function="f", now=now)
+        put, _ = new_job(f"job {n}", ScheduleSpec(cron="0 3 * * *", timezone="UTC"), function="f", now=now)
         record = unpack_job(put.value)
         head = record.head._replace(state=JobState.PAUSED, until=now, paused_from=put.due)
         puts.append(put._replace(value=record._replace(head=head).pack(), due=None))
@@ -166,7 +166,7 @@ async def test_very_many_pauses_that_end_at_once_do_not_delay_a_claim(world: Wor
 
 async def test_a_pause_of_a_job_that_cannot_be_read_ends_once_as_invalid(world: World) -> None:
     now = await world.store.clock.read()
-    put, _ = item("job", ScheduleSpec(every="1h", anchor="2020-01-01T00:00:00Z"), function="f", now=now)
+    put, _ = new_job("job", ScheduleSpec(every="1h", anchor="2020-01-01T00:00:00Z"), function="f", now=now)
     record = unpack_job(put.value)
     definition = msgspec.structs.replace(
         record.definition, schedule=ScheduleSpec(cron="0 3 * * *", timezone="UTC", exclude=["holidays"])

@@ -6,7 +6,7 @@ import pytest
 
 from rsched.core.ids import RunId
 from rsched.core.jobs.model import Overlap
-from tests.store.world import World
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 

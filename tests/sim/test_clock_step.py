@@ -18,8 +18,8 @@ from rsched.runtime.metrics import Metrics
 from rsched.scheduler.reap import Reaper
 from rsched.store.jobs import PutItem
 from rsched.store.redis_clock import UNSURE_MS
-from tests.sim.world import LOG, Sim
-from tests.store.world import W, World, record
+from tests.sim.virtual_shard import LOG, Sim
+from tests.support.store_world import W, World, record
 
 pytestmark = pytest.mark.anyio
 START = 1_793_000_000_000

@@ -22,8 +22,8 @@ from rsched.core.schedule.misfire import resolve_resumed
 from rsched.core.schedule.schedule import Resolved, load, resolve
 from rsched.core.states import JobState, RunState
 from rsched.store.jobs import PutItem
-from tests.sim.jobs import HOUR_MS, Oracle, random_schedules, random_spec
-from tests.sim.world import Sim
+from tests.sim.random_jobs import HOUR_MS, Oracle, random_schedules, random_spec
+from tests.sim.virtual_shard import Sim
 
 pytestmark = pytest.mark.anyio
 DAY_MS = 24 * HOUR_MS

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.store.world import World
+from tests.support.store_world import World
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from rsched.core.jobs.packed import RunEvent
 from rsched.core.states import JobState, RunState
 from rsched.store.jobs import PutItem
 from rsched.store.run_values import ReapItem
-from tests.store.world import FENCE, Job, W, World, record
+from tests.support.store_world import FENCE, Job, W, World, record
 
 pytestmark = pytest.mark.anyio
 W2 = WorkerId("w2")

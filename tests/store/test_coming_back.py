@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,8 +15,7 @@ from rsched.scheduler.reap import Reaper
 from rsched.store.catchup import CatchupRange
 from rsched.store.restore import RestoreProgress
 from rsched.store.run_values import ReapItem
-from tests.recorder.steps import LOG
-from tests.store.world import Job, World
+from tests.support.store_world import Job, World
 
 pytestmark = pytest.mark.anyio
 
@@ -79,7 +79,7 @@ async def test_a_lost_attempt_is_judged_once_its_retry_policy_is_known(world: Wo
     job, _ = await world.running()
     other, _ = await world.running("b")
     await overdue(world, world.keys.leases)
-    reaper = Reaper(world.store, after_ms=0, rng=random.Random(1), log=LOG)
+    reaper = Reaper(world.store, after_ms=0, rng=random.Random(1), log=logging.getLogger("tests"))
     async with without_its_definition(world, job):
         while await reaper.step():
             pass
@@ -112,7 +112,7 @@ async def test_without_a_restoration_a_run_without_definition_ends(world: World)
     other, _ = await world.running("b")
     await overdue(world, world.keys.leases)
     async with without_its_definition(world, other, phase="done"):
-        await Reaper(world.store, after_ms=0, rng=random.Random(1), log=LOG).step()
+        await Reaper(world.store, after_ms=0, rng=random.Random(1), log=logging.getLogger("tests")).step()
         assert await world.store.runs.get(other.run) is None
 
 

@@ -18,7 +18,7 @@ from rsched.runtime.clock import SystemClock
 from rsched.store.keys import Keys
 from rsched.store.renewer import SyncRenewer
 from rsched.store.store import Store
-from tests.store.world import World
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ from rsched.core.ids import WorkerId
 from rsched.store.catchup import CatchupRange
 from rsched.store.gauges import COMMANDS, TURN, Gauges, ShardGauges
 from rsched.store.known_queues import MAX_QUEUE_KEYS, MAX_QUEUES
-from tests.store.world import FENCE, World
+from tests.support.store_world import FENCE, World
 
 pytestmark = pytest.mark.anyio
 

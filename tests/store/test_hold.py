@@ -13,7 +13,7 @@ from rsched.core.jobs.packed import RunEvent
 from rsched.core.schedule.misfire import MisfireOutcome
 from rsched.core.states import RunState
 from rsched.store.run_values import FetchedRun, MisfireItem
-from tests.store.world import Job, W, World
+from tests.support.store_world import Job, W, World
 
 pytestmark = pytest.mark.anyio
 HOUR = 3_600_000

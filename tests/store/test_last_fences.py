@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsched.ledger.repair import FENCE_PER_MS, MAX_FENCE
-from tests.store.world import World
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 

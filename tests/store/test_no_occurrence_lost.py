@@ -15,7 +15,7 @@ from rsched.core.schedule.misfire import MisfireOutcome, SkippedRange
 from rsched.core.schedule.schedule import Interval
 from rsched.core.states import JobState
 from rsched.store.jobs import PutItem
-from tests.store.world import World, record
+from tests.support.store_world import World, record
 
 EVERY = (1_000, 1_700, 30_000)
 jobs = st.lists(

@@ -9,7 +9,7 @@ import pytest
 from rsched.core.errors import ShardClosed
 from rsched.core.ids import WorkerId
 from rsched.store.restore import RestoreProgress
-from tests.store.world import World
+from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio
 KNOWN, OTHER = WorkerId("w_known"), WorkerId("w_other")

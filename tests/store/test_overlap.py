@@ -11,7 +11,7 @@ from rsched.core.ids import RunId, run_id_of
 from rsched.core.jobs.packed import RunEvent
 from rsched.core.states import JobState, RunState
 from rsched.store.run_values import FetchedRun, ReapItem
-from tests.store.world import Job, W, World
+from tests.support.store_world import Job, W, World
 
 pytestmark = pytest.mark.anyio
 EVERY = 1000

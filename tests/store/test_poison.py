@@ -16,7 +16,7 @@ from rsched.store.catchup import CatchupRange
 from rsched.store.jobs import PutItem
 from rsched.store.restore import RestoreProgress
 from rsched.store.run_values import FetchedRun, FinishItem, MisfireItem, ReapItem
-from tests.store.world import Job, W, World
+from tests.support.store_world import Job, W, World
 
 pytestmark = pytest.mark.anyio
 GARBAGE = [b"", b"garbage", b"1|Z", b"1|a|1", b"\xff\xfe\n", b"1|Q|99999999999999999999999|x"]

@@ -11,7 +11,7 @@ from rsched.core.jobs.packed import QuarantineEvent, RangeEvent, SkipEvent
 from rsched.core.states import RunState
 from rsched.store.findings import Finding
 from rsched.store.run_repair import EntrySet, KeptSet, SeenRun
-from tests.store.world import World, changed
+from tests.support.store_world import World, changed
 
 pytestmark = pytest.mark.anyio
 LANE = "default:default:1"

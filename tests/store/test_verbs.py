@@ -14,7 +14,7 @@ from rsched.core.states import JobState, RunState
 from rsched.store.catchup import CatchupRange
 from rsched.store.jobs import PutItem
 from rsched.store.run_values import MisfireItem, ReapItem
-from tests.store.world import FENCE, W, World, changed, record
+from tests.support.store_world import FENCE, W, World, changed, record
 
 pytestmark = pytest.mark.anyio
 NO_JOB, NO_RUN = derive_job_id("x", "none", 1), RunId("j_0000000000000:1")

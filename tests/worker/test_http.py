@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from rsched.core.jobs.model import HttpTarget
+from rsched.core.ids import derive_job_id
+from rsched.core.instants import format_utc
+from rsched.core.jobs.model import HttpTarget, RetryPolicy
 from rsched.core.states import RunState
 from rsched.worker.app import App
-from tests.worker.fake_store import definition, fetched
-from tests.worker.harness import running
+from tests.worker.running_worker import FENCE, definition, running
 
 
 class Site:
@@ -87,6 +88,10 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     site.server.server_close()
 
 
+# What fails is not tried again while a test waits.
+LATER = RetryPolicy(base="1h", jitter="none")
+
+
 def loops() -> list[Any]:
     import uvloop
 
@@ -99,10 +104,10 @@ def call(request: pytest.FixtureRequest) -> Any:
 
     def call(*targets: HttpTarget, **changes: Any) -> list[tuple[RunState, str]]:
         async def test() -> list[tuple[RunState, str]]:
-            async with running(App(), http=True) as bench:
-                bench.store.add(*(fetched(i, definition(t, **changes)) for i, t in enumerate(targets, 1)))
-                await bench.until(lambda: len(bench.store.finished) == len(targets))
-                done = sorted(bench.store.finished, key=lambda item: item.fence)
+            async with running(App(), http=True) as worker:
+                runs = await worker.owe(*(definition(t, retry=LATER, **changes) for t in targets))
+                await worker.until(lambda: len(worker.store.finished) == len(targets))
+                done = sorted(worker.store.finished, key=lambda item: runs.index(item.run))
                 return [(item.outcome, item.error) for item in done]
 
         with asyncio.Runner(loop_factory=request.param) as runner:
@@ -123,14 +128,15 @@ def test_a_call_carries_the_payload_and_the_identity_of_its_run(site: Site, call
     assert call(target, payload={"n": 1}) == [(RunState.SUCCEEDED, "")]
     ((method, path, got, body),) = site.calls
     assert (method, path, json.loads(body)) == ("POST", "/a?b=c", {"n": 1})
-    run = "j_0123456789abc:1793000000001"
+    # The first job of the shard, due at once; its attempt has the first fence.
+    job, _, due = got["x-rsched-run-id"].partition(":")
+    assert job == derive_job_id("default", "job 1", 1)
     expected = {
-        "content-type": "application/json", "idempotency-key": run, "x-rsched-run-id": run,
-        "x-rsched-job-id": "j_0123456789abc", "x-rsched-attempt": "1", "x-rsched-fence": "1", "x-mine": "1",
-        "x-rsched-scheduled-at": "2026-10-26T07:33:20.001Z", "x-empty": "",
+        "content-type": "application/json", "idempotency-key": f"{job}:{due}", "x-rsched-run-id": f"{job}:{due}",
+        "x-rsched-job-id": job, "x-rsched-attempt": "1", "x-rsched-fence": str(FENCE + 1), "x-mine": "1",
+        "x-rsched-scheduled-at": format_utc(int(due)), "x-empty": "",
     }  # fmt: skip
-    assert {k: got.get(k) for k in expected} == {**expected, "x-rsched-scheduled-at": got["x-rsched-scheduled-at"]}
-    assert re.fullmatch(r"2026-\d\d-\d\dT\d\d:\d\d:\d\d\.001Z", got["x-rsched-scheduled-at"])
+    assert {header: got.get(header) for header in expected} == expected
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", got["x-rsched-deadline"])
     assert re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", got["traceparent"])
     assert "expect" not in got
@@ -194,11 +200,10 @@ def test_connections_are_reused(site: Site, call: Any) -> None:
 
 def test_a_cancelled_call_is_aborted(site: Site) -> None:
     async def test() -> None:
-        async with running(App(), http=True) as bench:
-            one = fetched(1, definition(HttpTarget(url=site.url + "/slow")))
-            bench.store.add(one)
-            await bench.until(lambda: site.calls)
-            bench.store.signal("cancel", one.run)
-            await bench.until(lambda: [i.outcome for i in bench.store.finished] == [RunState.CANCELLED])
+        async with running(App(), http=True) as worker:
+            (one,) = await worker.owe(definition(HttpTarget(url=site.url + "/slow")))
+            await worker.until(lambda: site.calls)
+            await worker.shard.store.runs.cancel(one)
+            await worker.until(lambda: [i.outcome for i in worker.store.finished] == [RunState.CANCELLED])
 
     asyncio.run(test())

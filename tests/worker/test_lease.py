@@ -5,14 +5,18 @@ import logging
 from typing import Any
 
 import pytest
+from fakeredis import FakeRedis
 
-from rsched.core.ids import WorkerId
 from rsched.core.states import RunState
+from rsched.runtime.clock import SystemClock
+from rsched.store.keys import Keys
+from rsched.store.run_values import FetchedRun
 from rsched.worker.app import App
 from rsched.worker.attempt import ActiveAttempts, Attempt, Stop
 from rsched.worker.lease import EXIT_STUCK, Renewal, Watchdog
-from tests.worker.fake_store import FakeClock, FakeRenewer, FakeStore, fetched
-from tests.worker.harness import LIMITS, running
+from tests.support.clocks import StillClock
+from tests.support.fake_redis import OrderedRenewer, OrderedStore, RedisInProcess
+from tests.worker.running_worker import LIMITS, WORKER, Shard, definition, running
 
 LOG = logging.getLogger("test")
 
@@ -21,23 +25,32 @@ class Scene:
     """One attempt with 55 s to go, a renewal and a watchdog to step by hand."""
 
     def __init__(self) -> None:
-        self.clock, self.store, self.active = FakeClock(), FakeStore(), ActiveAttempts()
+        self.clock, self.active = StillClock(), ActiveAttempts()
+        self.server = RedisInProcess(SystemClock())
+        self.renewer = OrderedRenewer(self.server)
         self.exits: list[int] = []
         self.stuck: list[Attempt] = []
         self.suspects: list[Attempt] = []
-        run = fetched(1)
-        self.store.active[run.run] = run
-        self.attempt = Attempt(run, self.clock.boot + 55_000)
+        self.attempt = Attempt(asyncio.run(self._fetched()), self.clock.boot + 55_000)
         self.attempt.started_at = 1
         self.active.add(self.attempt)
         self.renewal = Renewal(
-            FakeRenewer(self.store), WorkerId("w"), active=self.active, lease_ms=60_000, renew_ms=20_000, margin_ms=5000,
+            self.renewer, WORKER, active=self.active, lease_ms=60_000, renew_ms=20_000, margin_ms=5000,
             clock=self.clock, post=self.post, suspect=self.suspects.extend, log=LOG,
         )  # fmt: skip
         self.watchdog = Watchdog(
             active=self.active, margin_ms=5000, grace_ms=5000, clock=self.clock, post=self.post,
             stuck=self.stuck.append, leave=self.exits.append, log=LOG,
         )  # fmt: skip
+
+    async def _fetched(self) -> FetchedRun:
+        store = OrderedStore(self.server)
+        shard = Shard(store)
+        await shard.open()
+        await shard.owe(definition())
+        reply = await store.runs.fetch(WORKER, request=1, slots=1, lease_ms=60_000, queues=["default"])
+        await store.aclose()
+        return reply.runs[0]
 
     def post(self, function: Any, *args: Any) -> None:
         function(*args)
@@ -50,26 +63,27 @@ def scene() -> Scene:
 
 def test_a_deadline_counts_from_before_the_renewal_was_sent(scene: Scene) -> None:
     sent = scene.clock.boot = scene.clock.boot + 20_000
-    reply = scene.store.renew_now
+    renew = scene.renewer.renew
 
-    def slow(items: Any) -> Any:
+    def slow(*args: Any, **kwargs: Any) -> Any:
         scene.clock.boot += 3000
-        return reply(items)
+        return renew(*args, **kwargs)
 
-    scene.store.renew_now = slow  # type: ignore[method-assign]
+    scene.renewer.renew = slow  # type: ignore[method-assign]
     assert scene.renewal.step() == 20_000
     assert scene.attempt.deadline == sent + 55_000
 
 
 def test_a_failed_renewal_is_tried_again_soon_and_moves_no_deadline(scene: Scene) -> None:
     before = scene.attempt.deadline
-    scene.store.renewals_fail = True
+    scene.renewer.away = True
     assert scene.renewal.step() <= 1000
     assert scene.attempt.deadline == before
 
 
 def test_what_redis_does_not_know_is_suspected_and_not_stopped_at_once(scene: Scene) -> None:
-    scene.store.active.clear()
+    # Another worker's by now, or ended: no run is left.
+    FakeRedis(server=scene.server).delete(Keys("t", "s0").runs)
     scene.renewal.step()
     assert scene.suspects == [scene.attempt]
     assert scene.attempt.stopping is None
@@ -78,7 +92,7 @@ def test_what_redis_does_not_know_is_suspected_and_not_stopped_at_once(scene: Sc
 def test_an_attempt_that_is_given_up_is_not_renewed(scene: Scene) -> None:
     scene.attempt.stop(Stop.LEASE, 0)
     scene.renewal.step()
-    assert scene.store.renewed == 0
+    assert scene.renewer.renewed == 0
 
 
 def test_at_its_deadline_it_is_stopped_and_before_the_lease_ends_the_process_goes(scene: Scene) -> None:
@@ -125,7 +139,7 @@ def test_what_ignores_its_timeout_is_reported_once(scene: Scene) -> None:
 
 
 def test_a_worker_that_slept_through_its_lease_calls_no_target_and_finishes_nothing() -> None:
-    app, clock = App(), FakeClock()
+    app, clock = App(), StillClock()
     called = []
     go = asyncio.Event()
 
@@ -135,26 +149,26 @@ def test_a_worker_that_slept_through_its_lease_calls_no_target_and_finishes_noth
         await go.wait()
 
     async def test() -> None:
-        async with running(app, clock=clock, limits=LIMITS._replace(concurrency=1)) as bench:
-            bench.store.add(fetched(1))
-            await bench.until(lambda: called)
+        async with running(app, clock=clock, limits=LIMITS._replace(concurrency=1)) as worker:
+            await worker.owe(definition())
+            await worker.until(lambda: called)
             clock.boot += 56_000
             go.set()
-            await bench.until(lambda: len(bench.runtime.active) == 0)
-            assert bench.store.finished == []
-            fetch = bench.store.fetch
+            await worker.until(lambda: len(worker.runtime.active) == 0)
+            assert worker.store.finished == []
+            fetch = worker.store.runs.fetch
 
             async def late(*args: Any, **kwargs: Any) -> Any:
                 reply = await fetch(*args, **kwargs)
                 clock.boot += 56_000
                 return reply
 
-            bench.store.fetch = late  # type: ignore[method-assign]
-            bench.store.add(fetched(2))
-            await bench.until(lambda: bench.runtime.counters.dropped == 2)
-            bench.store.fetch = fetch  # type: ignore[method-assign]
+            worker.store.runs.fetch = late  # type: ignore[method-assign]
+            await worker.owe(definition())
+            await worker.until(lambda: worker.runtime.counters.dropped == 2)
+            worker.store.runs.fetch = fetch  # type: ignore[method-assign]
             assert called == [1]
-            bench.store.add(fetched(3))
-            await bench.until(lambda: [i.outcome for i in bench.store.finished] == [RunState.SUCCEEDED])
+            await worker.owe(definition())
+            await worker.until(lambda: [i.outcome for i in worker.store.finished] == [RunState.SUCCEEDED])
 
     asyncio.run(test())

@@ -20,8 +20,7 @@ from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
 from rsched.store.store import Store, shard_tags
-from tests.worker.fake_store import definition
-from tests.worker.harness import until
+from tests.worker.running_worker import definition, until
 
 SCRIPT = """
 from rsched.core.settings import WorkerSettings

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rsched.runtime.clock import Clock
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -31,7 +31,7 @@ from rsched.store.keys import Keys
 from rsched.store.run_values import FinishItem
 from rsched.store.store import Store
 from tests.ledger.events import definition
-from tests.store.world import World
+from tests.support.store_world import World
 
 CLOCK = SystemClock()
 LOG = logging.getLogger("rsched.scheduler")

@@ -8,17 +8,28 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bench.fleet import Fleet, cpu_s, running
-from bench.ledger import make_database
 from rsched.embedded.servers import Servers
 from rsched.ledger.migrate import migrate
 from rsched.runtime.clock import Clock
 from rsched.store.store import Store, shard_tags
+from tests.support.fleet import Fleet, cpu_s, running
+from tests.support.ledger_rows import make_database
 
 PREFIX = "bench"
 
+# Short leases, so that what a dead worker held comes back while a test waits; a short look-ahead, so that a fault finds
+# occurrences that are not claimed yet.
+SHORT_LEASES = {
+    "RSCHED_WORKER_LEASE_MS": "3000",
+    "RSCHED_RECORDER_LEASE_MS": "3000",
+    "RSCHED_WORKER_RENEW_MS": "1000",
+    "RSCHED_WORKER_STOP_MARGIN_MS": "500",
+    "RSCHED_WORKER_CONCURRENCY": "50",
+    "RSCHED_SCHEDULER_LOOKAHEAD_MS": "500",
+}
 
-class World:
+
+class Deployment:
     """What a run is driven through. folder: logs and whatever the targets write."""
 
     def __init__(self, folder: Path, servers: Servers, fleet: Fleet, store: Store, *, clock: Clock) -> None:
@@ -51,7 +62,7 @@ def temporary_folder() -> Path:
 
 
 @asynccontextmanager
-async def world(env: Mapping[str, str], *, clock: Clock) -> AsyncIterator[World]:
+async def deployment(env: Mapping[str, str], *, clock: Clock) -> AsyncIterator[Deployment]:
     """Servers are up, the ledger is migrated, no process runs yet; all is stopped and removed at the end.
 
     env: settings for the processes, beside the servers' addresses.
@@ -70,7 +81,7 @@ async def world(env: Mapping[str, str], *, clock: Clock) -> AsyncIterator[World]
         store = Store.open(servers.redis_url, prefix=PREFIX, shard=shard_tags(1)[0], clock=clock)
         try:
             with running(Fleet(folder, {**addresses, **env}, clock=clock)) as fleet:
-                yield World(folder, servers, fleet, store, clock=clock)
+                yield Deployment(folder, servers, fleet, store, clock=clock)
         finally:
             await store.aclose()
     finally:

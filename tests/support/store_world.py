@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rsched.core.ids import JobId, RunId, WorkerId, derive_job_id, partition_of, run_id_of
-from rsched.core.jobs.model import Definition, FunctionTarget, Misfire, Priority, RetryPolicy, ScheduleSpec
+from rsched.core.jobs.model import Priority, ScheduleSpec
 from rsched.core.jobs.packed import Event, JobHead, JobRecord, ScheduleKind, unpack_event
 from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import SystemClock
@@ -15,6 +15,7 @@ from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
 from rsched.store.run_values import FetchedRun, FetchReply, FinishItem
 from rsched.store.store import Store
+from tests.support.factories import make_definition
 
 W = WorkerId("w1")
 FENCE = 2**36
@@ -40,25 +41,10 @@ def record(
     misfire: str = "o", grace_ms: int = 60_000, version: int = 1, schedule_version: int = 1, schedule_changed_at: int = 0,
     state: JobState = JobState.ACTIVE, paused_from: int = 0, payload: Any = None, **extra: Any,
 ) -> JobRecord:  # fmt: skip
-    d = Definition(
-        team=team,
-        name=name,
-        incarnation=1,
-        schedule=ScheduleSpec(at="2030-01-01T00:00:00Z"),
-        target=FunctionTarget(function="f"),
-        payload=payload,
-        timeout_s=60,
-        retry=RetryPolicy(),
-        misfire_policy="run_once",
-        misfire=Misfire(),
-        overlap="allow",
-        priority=priority,
-        tags=[],
-        created_at=now,
-        updated_at=now,
-        key=None,
-        body_hash="x",
-    )
+    definition = make_definition(
+        name, schedule=ScheduleSpec(at="2030-01-01T00:00:00Z"), team=team, payload=payload, priority=priority,
+        created_at=now, updated_at=now, body_hash="x",
+    )  # fmt: skip
     return JobRecord(
         JobHead(
             state,
@@ -69,11 +55,11 @@ def record(
             arg,
             misfire,
             grace_ms,
-            d.queue_key,
+            definition.queue_key,
             paused_from,
             **extra,
         ),
-        d,
+        definition,
     )
 
 
@@ -141,7 +127,8 @@ class World:
         return (await self.store.runs.finish(W, request=request or self.requests, items=[item]))[0]
 
     async def value(self, key: str) -> Any:
-        c, kind = self.client, (await self.client.type(key)).decode()
+        c: Any = self.client
+        kind = (await c.type(key)).decode()
         if kind == "hash":
             return dict(sorted((await c.hgetall(key)).items()))
         if kind == "zset":

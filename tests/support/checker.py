@@ -218,13 +218,15 @@ def read_seen(path: Path) -> list[Seen]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m bench.checker --seen FILE --database URL [--expected FILE]`: 0 when all holds, 1 on a breach."""
+    """`python -m tests.support.checker --seen FILE --database URL [--expected FILE]`: 0 when all holds, 1 on a breach."""
     import argparse
     import asyncio
 
-    from bench.ledger import read_recorded, read_skips
+    from tests.support.ledger_rows import read_recorded, read_skips
 
-    parser = argparse.ArgumentParser(prog="python -m bench.checker", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.support.checker", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--seen", type=Path, required=True, help="JSON lines that the targets wrote")
     parser.add_argument("--database", required=True, metavar="URL", help="the ledger")
     parser.add_argument(

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
-from bench.checker import Recorded, Skipped
+from tests.support.checker import Recorded, Skipped
 
 
 async def make_database(url: str) -> None:

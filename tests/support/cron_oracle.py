@@ -132,11 +132,11 @@ def _is_day(item: str, day: date) -> bool:
 def _is_weekday(item: str, day: date) -> bool:
     same = [d for d in _days_of_month(day) if d.weekday() == day.weekday()]
     if "#" in item:
-        name, _, n = item.partition("#")
-        return _is_weekday(name, day) and day in same[int(n) - 1 : int(n)]
+        name, _, which = item.partition("#")
+        return _is_weekday(name, day) and day in same[int(which) - 1 : int(which)]
     if item.startswith("L"):
         return _is_weekday(item[1:], day) and day == same[-1]
     item = item.replace("-SUN", "-7")  # the Sunday that ends the week
-    for name, n in _WEEKDAYS.items():
-        item = item.replace(name, str(n))
-    return day.isoweekday() % 7 in {n % 7 for n in _numbers(item, 0, 7)}
+    for name, number in _WEEKDAYS.items():
+        item = item.replace(name, str(number))
+    return day.isoweekday() % 7 in {number % 7 for number in _numbers(item, 0, 7)}

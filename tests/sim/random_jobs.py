@@ -12,7 +12,7 @@ import msgspec
 from rsched.core.instants import format_utc
 from rsched.core.jobs.model import FunctionTarget, JobSpec, Misfire, ScheduleSpec
 from rsched.core.schedule import zones
-from tests.core.oracle import Matcher, Walk, wall_in
+from tests.support.cron_oracle import Matcher, Walk, wall_in
 
 # All clocks' changes and all these schedules fall on whole quarters of an hour, so that the oracle may look that often.
 QUARTER_S = 900

@@ -10,10 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.checker import FINAL, Recorded, Seen, Verdict, check, read_seen
-from bench.jobs import Expected, item, put_all
-from bench.ledger import count_final, position, read_recorded, read_skips
-from bench.world import World, world
 from rsched.core.errors import Unavailable
 from rsched.core.ids import JobId
 from rsched.core.instants import format_utc
@@ -22,6 +18,10 @@ from rsched.ledger.positions import parse_position
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
 from tests.faults.agreement import disagreements
+from tests.support.checker import FINAL, Recorded, Seen, Verdict, check, read_seen
+from tests.support.deployment import SHORT_LEASES, Deployment, deployment
+from tests.support.factories import Expected, new_job, put_all
+from tests.support.ledger_rows import count_final, position, read_recorded, read_skips
 
 APP = "tests.faults.app:app"
 # 5,000 for a full run; what is default here keeps each test under half a minute.
@@ -30,17 +30,7 @@ SPREAD_MS = 4000
 LEAD_MS = 1500
 SETTLE_S = 60
 
-# Short leases, so that what a dead worker held comes back while a test waits; a short look-ahead, so that a fault finds
-# occurrences that are not claimed yet.
-SETTINGS = {
-    "RSCHED_WORKER_APP": APP,
-    "RSCHED_WORKER_LEASE_MS": "3000",
-    "RSCHED_RECORDER_LEASE_MS": "3000",
-    "RSCHED_WORKER_RENEW_MS": "1000",
-    "RSCHED_WORKER_STOP_MARGIN_MS": "500",
-    "RSCHED_WORKER_CONCURRENCY": "50",
-    "RSCHED_SCHEDULER_LOOKAHEAD_MS": "500",
-}
+SETTINGS = SHORT_LEASES | {"RSCHED_WORKER_APP": APP}
 # Enough attempts for any number of kills, and no long waits between them.
 RETRY = RetryPolicy(max_attempts=10, base="100ms", cap="200ms")
 
@@ -48,7 +38,7 @@ RETRY = RetryPolicy(max_attempts=10, base="100ms", cap="200ms")
 class Run:
     """One fault run. `expected`: the occurrences of each job that was put. `acknowledged`: the value that each was put with."""
 
-    def __init__(self, w: World, seen: Path) -> None:
+    def __init__(self, w: Deployment, seen: Path) -> None:
         self.w, self.fleet, self.seen = w, w.fleet, seen
         self.expected: dict[str, list[int]] = {}
         self.acknowledged: dict[JobId, bytes] = {}
@@ -60,7 +50,7 @@ class Run:
         now = await self.w.store.clock.read()
         base = len(self.expected)
         made = [
-            item(
+            new_job(
                 f"fault-{base + i}",
                 ScheduleSpec(at=format_utc(now + lead_ms + i * spread_ms // count)),
                 function=function,
@@ -77,7 +67,7 @@ class Run:
         now = await self.w.store.clock.read()
         for i in range(count):
             spec = ScheduleSpec(every=every_s)
-            put, first = item(f"every-{i}", spec, function="brief", now=now, retry=RETRY)
+            put, first = new_job(f"every-{i}", spec, function="brief", now=now, retry=RETRY)
             await self._put([put])
             self.expected[first.job] = list(range(first.due, until_ms + 1, every_s * 1000))
 
@@ -221,10 +211,10 @@ async def fault_run(
     workers: int = 2,
     recorders: int = 1,
     env: dict[str, str] | None = None,
-    prepared: Callable[[World], Awaitable[None]] | None = None,
+    prepared: Callable[[Deployment], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Run]:
     """Everything is up and settled; nothing is due yet. prepared: is called once the servers are up, before the processes."""
-    async with world({**SETTINGS, **(env or {})}, clock=SystemClock()) as w:
+    async with deployment({**SETTINGS, **(env or {})}, clock=SystemClock()) as w:
         if prepared is not None:
             await prepared(w)
         seen = w.folder / "seen.jsonl"
