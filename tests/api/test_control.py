@@ -166,7 +166,10 @@ def _catch_ups(world: World, made: Any) -> list[tuple[int, int, int]]:
     ranges = sorted(
         world.run(world.ledger.open_catchups(job_id, schedule_version=world.head_of(job_id).schedule_version))
     )
-    due = [int(at) for _, at in world.run(world.store.client.zrange(world.store.keys.catchup, 0, -1, withscores=True))]
+    due = [
+        int(at)
+        for _, at in world.run(world.store.connection.client.zrange(world.store.keys.catchup, 0, -1, withscores=True))
+    ]
     return [(first, last, at) for (first, last), at in zip(ranges, due, strict=True)]
 
 
@@ -263,7 +266,7 @@ def test_a_redis_that_is_too_full_says_so_and_when_to_try_again(world: World) ->
     made = world.create(schedule={"delay": "10s"}, name="once")
     world.clock.ms += 10 * SECOND
     world.complete(made["job_id"])
-    world.run(world.store.set_load_level(1))
+    world.run(world.store.recovery.set_load_level(1))
     for answer in (
         world.call("POST", "/v1/jobs", job()),
         world.call("PUT", path(made), job()),

@@ -69,13 +69,13 @@ def test_a_body_over_the_limit_is_refused_and_nothing_is_created(world: World) -
 
 def test_readiness_says_what_is_missing(world: World) -> None:
     assert world.call("GET", "/healthz").json == {"status": "ok"}
-    world.run(world.store.own("s", lease_ms=60_000, take=range(PARTITIONS)))
+    world.run(world.store.partitions.acquire("s", lease_ms=60_000, take=range(PARTITIONS)))
     world.start()
     with world.recorder():
         assert world.call("GET", "/readyz").json == {"ready": True, "reasons": []}
-    world.run(world.store.own("s", lease_ms=60_000, give=range(24)))
-    world.run(world.store.leave(WORKER))
-    world.run(world.store.close_shard())
+    world.run(world.store.partitions.acquire("s", lease_ms=60_000, give=range(24)))
+    world.run(world.store.processes.forget_worker(WORKER))
+    world.run(world.store.recovery.close())
     answer = world.call("GET", "/readyz")
     assert answer.status == 503
     assert [r.split(";")[0] for r in answer.json["reasons"]] == [
@@ -133,7 +133,7 @@ def test_readiness_names_a_server_that_hangs(world: World, monkeypatch: pytest.M
         await asyncio.Event().wait()
         return True
 
-    world.store.is_open = hangs  # type: ignore[method-assign]
+    world.store.recovery.is_open = hangs  # type: ignore[method-assign]
     assert "Redis did not answer within 0.5 s" in world.call("GET", "/readyz").json["reasons"]
 
 

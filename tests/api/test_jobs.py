@@ -19,7 +19,7 @@ def test_a_created_job_is_shown_with_its_next_run_in_its_own_zone(world: World) 
     assert answer.headers["etag"] == '"1"'
     assert answer.headers["location"] == f"/v1/jobs/{answer.json['job_id']}"
     assert world.call("GET", answer.headers["location"]).json == answer.json
-    assert world.waiter.waited == [f"s0 definitions {world.run(world.store.stream_last('definitions'))}"]
+    assert world.waiter.waited == [f"s0 definitions {world.run(world.store.journal.get_last_id('definitions'))}"]
 
 
 def test_a_repeat_with_the_same_key_and_body_gives_the_same_answer(world: World) -> None:
@@ -178,7 +178,7 @@ def test_a_put_that_lost_a_race_is_tried_again(world: World) -> None:
     made = world.create()
 
     async def race() -> None:
-        assert (await world.store.pause(JobId(made["job_id"]))).tag == "ok"
+        assert (await world.store.jobs.pause(JobId(made["job_id"]))).tag == "ok"
 
     world.store.orders.before["put"] = race
     put = world.call("PUT", f"/v1/jobs/{made['job_id']}", job(timeout_s=5))

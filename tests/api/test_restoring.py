@@ -56,12 +56,12 @@ def test_a_change_of_an_earlier_version_would_be_lost_and_waits(world: World, ve
     world.call("POST", "/v1/jobs/n/pause")
     later = world.record_of(job_id)
     world.lose(keep=False)
-    world.run(world.store.restore_jobs([(job_id, due, earlier.pack())]))
+    world.run(world.store.restore.put_jobs([(job_id, due, earlier.pack())]))
     method, rest, body = VERBS[verb]
     refused(world.call(method, f"/v1/jobs/{job_id}{rest}", body))
     assert world.record_of(job_id) == earlier
     assert not world.runs()
-    world.run(world.store.restore_jobs([(job_id, None, later.pack())]))
+    world.run(world.store.restore.put_jobs([(job_id, None, later.pack())]))
     assert world.call(method, f"/v1/jobs/{job_id}{rest}", body).status == DONE[verb]
 
 
@@ -82,7 +82,7 @@ def test_once_all_is_back_nothing_more_is_asked_until_the_next_recovery(world: W
         asked.append(1)
         return False
 
-    world.store.restore_in_progress = counted  # type: ignore[method-assign]
+    world.store.restore.is_in_progress = counted  # type: ignore[method-assign]
     assert world.call("POST", f"/v1/jobs/{made['job_id']}/resume").status == 200
     assert not asked
     world.lose(done=10)

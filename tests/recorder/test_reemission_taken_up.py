@@ -62,7 +62,7 @@ def test_a_recorder_that_takes_over_goes_on_with_what_one_that_died_began(
         kept = backup(database_url)
         settings = RecorderSettings(database_url=database_url, redis_url=redis_url, prefix=s.keys.prefix, block_ms=50)
         first = ShardRecorder(s.store, s.ledger, shard=s.shard, settings=settings, clock=CLOCK)
-        real, reached = s.store.resync, anyio.Event()
+        real, reached = s.store.resync.is_requested, anyio.Event()
 
         async def asked() -> bool:
             reached.set()

@@ -161,11 +161,11 @@ def test_a_cancel_signal_and_a_cancel_told_by_a_renewal_stop_the_attempt() -> No
         async with running(app) as worker:
             one, two = await worker.owe(definition(), definition())
             await worker.until_started(2)
-            await worker.shard.store.cancel(one)
+            await worker.shard.store.runs.cancel(one)
             await worker.until(lambda: worker.outcomes() == [RunState.CANCELLED])
             # The signal of the second is lost.
             worker.runtime.cancel = lambda run: None  # type: ignore[method-assign]
-            await worker.shard.store.cancel(two)
+            await worker.shard.store.runs.cancel(two)
             await asyncio.to_thread(worker.runtime.renewal.step)
             await worker.until(lambda: worker.outcomes() == [RunState.CANCELLED] * 2)
 
