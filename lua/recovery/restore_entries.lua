@@ -1,9 +1,9 @@
--- Writes back what the ledger has beside jobs and runs: calendars of exclusions in a later version, catch-up ranges as far as
--- they were paid out, keyed triggers that are not there. A range that was paid out to its end is dropped.
+-- Writes back what the ledger has beside jobs and runs: holiday calendars in a later version, catch-up ranges as far as their
+-- runs were enqueued, keyed triggers that are not there. A range of which nothing is left is dropped.
 -- MOVES
 -- KEYS    shard calendars catchup triggers
 -- ARGV    generation:text kind:text items:[name:text value:text]
---         kind exclusions: (team/name, version newline body). kind catchup: (member, ''); from past `to`: nothing is left of it.
+--         kind calendars: (team/name, version newline body). kind catchup: (member, ''); from past `to`: nothing is left of it.
 --         kind triggers: (member, ms of the run); of these the shard may be open.
 -- REPLY   ok now count | closed
 -- COST    2 calls an item; of triggers 1 call for all
@@ -14,10 +14,10 @@
 --include check_types
 local refusal = recovery_guard(a_generation, a_kind == 'triggers')
 if refusal then return refusal end
-check_types({'catchup', 'triggers'}, {'exclusions'})
+check_types({'catchup', 'triggers'}, {'calendars'})
 local now = text(now_ms())
 local count = 0
-if a_kind == 'exclusions' then
+if a_kind == 'calendars' then
   for i = group_at, #ARGV, group_width do
     local there = string.match(redis.call('HGET', key('calendars'), ARGV[i]) or '', '^(%d+)\n')
     if tonumber(there or '0') < tonumber(string.match(ARGV[i + 1], '^(%d+)')) then

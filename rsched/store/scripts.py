@@ -14,6 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+_CODES = "codes"  # the generated part of names that are replaced by their values
+_CODE_TABLE = re.compile(r"^local (\w+) = \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+_CODE_ROW = re.compile(r"^  (\w+) = ('[^']*'|\d+),$", re.MULTILINE)
 _INCLUDE = re.compile(r"^--include (\w+)$", re.MULTILINE)
 _ARGUMENT = re.compile(r"(\w+):(int|text|\[([^\]]*)\])")
 SECTIONS = ("MOVES", "KEYS", "ARGV", "REPLY", "COST")
@@ -124,12 +127,48 @@ def _includes(folder: Path, text: str, seen: list[str], path: tuple[str, ...]) -
         body = (folder / _LIBRARY / f"{name}.lua").read_text()
         out += _includes(folder, body, seen, (*path, name))
         seen.append(name)
-        out.append(_strip(body))
+        if name != _CODES:
+            out.append(_strip(body))
     return out
 
 
 def _strip(text: str) -> str:
     return "\n".join(line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("--"))
+
+
+@cache
+def _codes(folder: Path) -> Mapping[str, Mapping[str, str]]:
+    """Returns the tables of lua/lib/codes.lua: table -> name -> Lua literal."""
+    text = (folder / _LIBRARY / f"{_CODES}.lua").read_text()
+    return {name: dict(_CODE_ROW.findall(rows)) for name, rows in _CODE_TABLE.findall(text)}
+
+
+def _fold(folder: Path, source: str) -> str:
+    """Puts the value in the place of each name of a code, `'Q'` for `STATE.QUEUED`: what Lua would look up in each call."""
+    codes = _codes(folder)
+
+    def value(match: re.Match[str]) -> str:
+        table, name = match.groups()
+        if name not in codes[table]:
+            raise ValueError(f"lua/lib/{_CODES}.lua has no {table}.{name}")
+        return codes[table][name]
+
+    return re.sub(rf"(?<![\w.])({'|'.join(codes)})\.(\w+)", value, source)
+
+
+def source_of(folder: Path, text: str, *, prelude: str = "") -> str:
+    """Returns the source of a piece of Lua with all that it includes in front of it, and codes in place of their names.
+
+    Args:
+        folder: the folder lua/.
+        text: the piece, with its `--include` lines.
+        prelude: Lua between what is included and the piece.
+
+    Raises:
+        ValueError: includes go in a circle, or a code has no such name.
+    """
+    parts = [*_includes(folder, text, [], ()), prelude, _strip(text)]
+    return _fold(folder, "\n".join(p for p in parts if p) + "\n")
 
 
 @cache
@@ -151,8 +190,7 @@ def compose(folder: Path, verb: str, *, shebang: bool = True) -> Script:
     """The whole source of a verb. shebang=False leaves out the `#!lua` line, which fakeredis does not know."""
     text = _files(folder)[verb].read_text()
     header = parse_header(verb, text)
-    parts = [*_includes(folder, text, [], ()), _prelude(header), _strip(text)]
-    source = "\n".join(p for p in parts if p) + "\n"
+    source = source_of(folder, text, prelude=_prelude(header))
     if shebang:
         source = "#!lua" + (" flags=allow-oom" if header.allow_oom else "") + "\n" + source
     return Script(header, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())

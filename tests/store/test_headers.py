@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsched.core.ids import JobId, RunId, WorkerId, run_id_of
-from rsched.core.jobs.packed import KEYED_FOR_MS, JobHead, RunRecord, unpack_head, unpack_run
+from rsched.core.jobs.packed import OPTIONAL_FIELDS, JobHead, RunRecord, pack_note, unpack_head, unpack_run
 from rsched.core.schedule.misfire import MisfireOutcome
-from rsched.core.states import MOVES, JobState, RunState
+from rsched.core.states import MOVES, RUN_STATE_OF_CODE, JobState, RunState
 from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
@@ -23,10 +23,12 @@ from rsched.store.store import Store, connect
 from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
 from rsched.store.work import FinishItem
 from tests.core.window import release_at
+from tests.store.lua_part import run_part
 
 LUA = lua_folder()
 SOURCES = {v: verb_file(v).read_text() for v in verbs()}
 LIB = {f.stem: f.read_text() for f in (LUA / "lib").glob("*.lua")}
+TABLES = re.findall(r"^local (\w+) = \{", LIB["codes"], re.MULTILINE)
 INCLUDE = re.compile(r"^--include (\w+)$", re.MULTILINE)
 J, R, WK = JobId("j_0000000000000"), RunId("j_0000000000000:1"), WorkerId("w")
 
@@ -37,7 +39,8 @@ def code(text: str) -> str:
 
 def calls(text: str) -> set[str]:
     stripped = re.sub(r"'[^'\n]*'", "''", code(text))
-    return {n for n in LIB if re.search(rf"(?<![\w.:]){n}\(", re.sub(rf"function {n}\(", "", stripped))}
+    names = {"codes"} if re.search(rf"(?<![\w.])({'|'.join(TABLES)})\.\w", stripped) else set()
+    return names | {n for n in LIB if re.search(rf"(?<![\w.:]){n}\(", re.sub(rf"function {n}\(", "", stripped))}
 
 
 @pytest.mark.parametrize("verb", verbs())
@@ -183,10 +186,6 @@ def test_wrong_arguments_are_refused_before_redis_is_asked() -> None:
         load("forget").argv({"generation": "1"}, [("j",)])
 
 
-def _tiny(lib: str, body: str) -> str:
-    return "\n".join([LIB["text"], *(LIB[n] for n in lib.split()), body])
-
-
 big = st.integers(0, 2**53 - 1)
 slug = st.from_regex(r"[a-z0-9][a-z0-9_-]{0,9}", fullmatch=True)
 queue_keys = st.builds("{}:{}:{}".format, slug, slug, st.integers(0, 2))
@@ -213,11 +212,30 @@ def client(redis_url: str) -> Any:
 @given(heads)
 def test_a_job_head_goes_through_lua_unchanged(client: Any, head: JobHead) -> None:
     value = head.pack().encode() + b"\nbody"
-    back = client.eval(_tiny("head_parse head_pack", "return head_pack(head_parse(ARGV[1]))"), 0, value)
+    back = run_part(client, "head_parse head_pack", "return head_pack(head_parse(ARGV[1]))", value)
     assert back == value
     assert unpack_head(back) == head
-    body = "local h = head_parse(ARGV[1]) extras_set(h, extras(h)) return head_pack(h)"
-    assert client.eval(_tiny("head_parse head_pack extras extras_set", body), 0, value) == value
+    driver = "local head = head_parse(ARGV[1]) optional_write(head, optional_parse(head)) return head_pack(head)"
+    assert run_part(client, "head_parse head_pack optional_parse optional_write", driver, value) == value
+
+
+@given(heads)
+def test_lua_and_python_read_the_same_optional_fields_of_a_head(client: Any, head: JobHead) -> None:
+    returned = ", ".join(f"optional.{name}" for name in OPTIONAL_FIELDS)
+    driver = f"local optional = optional_parse(head_parse(ARGV[1])) return {{{returned}}}"
+    window = f"{head.window_ms},{head.end_ms}" if head.end_ms else str(head.window_ms or "")
+    assert [v.decode() for v in run_part(client, "head_parse optional_parse", driver, head.pack() + "\nbody|x")] == [
+        str(head.paused_from or ""), window, head.overlap, str(head.until or ""), head.missed, pack_note(head.note),
+        str(head.keeps or ""),
+    ]  # fmt: skip
+
+
+def test_optional_fields_of_a_later_release_stay_when_an_earlier_one_writes_a_head(client: Any) -> None:
+    head = JobHead(JobState.ACTIVE, 1, 1, 0, "o", "5", "o", 0, "q:t:1").pack() + "||||||||new|newer\nbody"
+    driver = "local head = head_parse(ARGV[1]) local optional = optional_parse(head) optional.note = 'n' "
+    driver += "optional_write(head, optional) return head_pack(head)"
+    written = run_part(client, "head_parse head_pack optional_parse optional_write", driver, head)
+    assert written.decode() == head.replace("||||||||new", "||||||n||new")
 
 
 @given(st.integers(0, 2**41), st.integers(0, 86_400_000), st.integers(0, 86_400_000) | st.none())
@@ -231,22 +249,22 @@ def test_lua_and_python_release_a_run_at_the_same_point_of_its_window(
         argv = (run, due, packed if window else "", "" if gap is None else due + gap)
         following = None if gap is None else due + gap
         wanted = release_at(run, due, window_ms=window, following=following, end_ms=end if window else None)
-        assert int(client.eval(_tiny("window_offset release_at", body), 0, *argv)) == wanted
+        assert int(run_part(client, "release_at", body, *argv)) == wanted
 
 
 @given(runs)
 def test_a_run_record_goes_through_lua_unchanged(client: Any, run: RunRecord) -> None:
-    back = client.eval(_tiny("run_parse run_pack", "return run_pack(run_parse(ARGV[1]))"), 0, run.pack())
+    back = run_part(client, "run_parse run_pack", "return run_pack(run_parse(ARGV[1]))", run.pack())
     assert back.decode() == run.pack()
     assert unpack_run(back.decode()) == run
 
 
-@given(st.binary(max_size=60))
-def test_what_lua_takes_for_a_run_record_python_does_too(client: Any, value: bytes) -> None:
-    lua = client.eval(_tiny("run_parse", "return run_parse(ARGV[1]) and 1 or 0"), 0, value)
-    assert lua == 0
+@given(runs, st.integers(0, 60), st.sampled_from(["", "|", "x", "-", "\n", "Q", "0"]))
+def test_what_lua_takes_for_a_run_record_python_does_too(client: Any, run: RunRecord, at: int, put: str) -> None:
+    damaged = run.pack()[:at] + put + run.pack()[at + 1 :]
+    if run_part(client, "run_parse", "return run_parse(ARGV[1]) and 1 or 0", damaged) == 1 and _known_state(damaged):
+        unpack_run(damaged)
 
 
-def test_scripts_repeat_a_keyed_trigger_for_as_long_as_python_says() -> None:
-    for verb in ("trigger", "repair_leftovers"):
-        assert f"now - {KEYED_FOR_MS}" in SOURCES[verb]
+def _known_state(record: str) -> bool:
+    return record.split("|")[1] in RUN_STATE_OF_CODE
