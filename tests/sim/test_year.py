@@ -18,7 +18,7 @@ from rsched.core.instants import format_utc, parse_instant
 from rsched.core.jobs import records
 from rsched.core.jobs.model import JobSpec, MisfirePolicy
 from rsched.core.jobs.packed import JobRecord
-from rsched.core.schedule.misfire import settle_resumed
+from rsched.core.schedule.misfire import resolve_resumed
 from rsched.core.schedule.schedule import Resolved, load, resolve
 from rsched.core.states import JobState, RunState
 from rsched.store.jobs import PutItem
@@ -124,7 +124,7 @@ class Story:
         before, now = await self._present(job), self.sim.clock.ms
         if before is None or before.head.state is not JobState.PAUSED:
             return
-        due, settled = settle_resumed(before.head, load(before.definition), missed, now=now)
+        due, settled = resolve_resumed(before.head, load(before.definition), missed, now=now)
         assert (await self.sim.store.resume(job.id, expect=before.head.version, due=due, missed=settled)).tag == "ok"
         paused = job.stretches[-1]
         job.stretches[-1] = paused._replace(missed=missed)
