@@ -32,17 +32,18 @@ local now = now_ms()
 local in_grace = in_recovery_grace(marker, now)
 local from = in_grace and '(' .. text(marker.closed_at) or '-inf'
 local unknown_workers = in_grace and redis.call('SISMEMBER', key('unconfirmed'), '') == 1
-local sets, queue_keys, taken, unreadable = {'staged', 'retries'}, {}, {}, {}
+local sets, queue_keys, unreadable = {'staged', 'retries'}, {}, {}
 local count, more, next_at = 0, 0, nil
-local put_off, judge = {{}, {}}, nil
-for s = 1, 2 do
-  local members = redis.call('ZRANGE', key(sets[s]), from, text(now), 'BYSCORE', 'LIMIT', 0, a_limit)
-  local judged, gone = unknown_workers and overlap_judged(members, sets[s]) or {}, {}
+local taken, put_off, judge = {staged = {}, retries = {}}, {staged = {}, retries = {}}, nil
+for _, set in ipairs(sets) do
+  local gone, later = taken[set], put_off[set]
+  local members = redis.call('ZRANGE', key(set), from, text(now), 'BYSCORE', 'LIMIT', 0, a_limit)
+  local judged = unknown_workers and overlap_judged(members, set) or {}
   for i = 1, #members do
     local run, queue_key, letter = string.match(members[i], '^([^|]+)|([^:|]+:[^:|]+:[^:|]+)|?(%l?)$')
     if run and judged[i] then
-      put_off[s][#put_off[s] + 1] = text(marker.recovery_grace_until)
-      put_off[s][#put_off[s] + 1] = members[i]
+      later[#later + 1] = text(marker.recovery_grace_until)
+      later[#later + 1] = members[i]
     else
       local goes = true
       gone[#gone + 1] = members[i]
@@ -56,7 +57,7 @@ for s = 1, 2 do
       end
       if not run then
         unreadable[#unreadable + 1] = members[i]
-        unreadable[#unreadable + 1] = 'no queue_key in ' .. sets[s]
+        unreadable[#unreadable + 1] = 'no queue_key in ' .. set
       elseif goes then
         local list = queue_keys[queue_key]
         if not list then list = {} queue_keys[queue_key] = list end
@@ -66,9 +67,8 @@ for s = 1, 2 do
     end
   end
   if #members == a_limit then more = 1 end
-  taken[s] = gone
-  if #put_off[s] > 0 and (not next_at or marker.recovery_grace_until < next_at) then next_at = marker.recovery_grace_until end
-  local following = redis.call('ZRANGE', key(sets[s]), '(' .. text(now), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+  if #later > 0 and (not next_at or marker.recovery_grace_until < next_at) then next_at = marker.recovery_grace_until end
+  local following = redis.call('ZRANGE', key(set), '(' .. text(now), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
   if following[2] and (not next_at or tonumber(following[2]) < next_at) then next_at = tonumber(following[2]) end
 end
 check_queue_types(queue_keys)
@@ -78,10 +78,10 @@ journal('journal', marker.generation, events)
 -- Streams first: were anything to fail between, a run would be queued twice, which fetch sorts out, and never lost.
 enqueue(queue_keys)
 variadic('HSET', key('quarantine'), unreadable, 2)
-for s = 1, 2 do
-  variadic('ZREM', key(sets[s]), taken[s], 1)
-  variadic('ZADD', key(sets[s]), put_off[s], 2)
+for _, set in ipairs(sets) do
+  variadic('ZREM', key(set), taken[set], 1)
+  variadic('ZADD', key(set), put_off[set], 2)
 end
-if #put_off[1] + #put_off[2] > 0 then signal_due(text(marker.recovery_grace_until)) end
+if #put_off.staged + #put_off.retries > 0 then signal_due(text(marker.recovery_grace_until)) end
 if write_judged then write_judged() end
 return {'ok', text(now), text(count), text(more), next_at and text(next_at) or ''}

@@ -1,4 +1,4 @@
-"""Loads lua/: one file per verb, its header parsed into a typed calling convention, its includes resolved.
+"""Loads lua/: one file per verb, its header parsed into a typed calling convention, its includes resolved, its codes folded in.
 
 A header is the leading comment block. Its ARGV line names the scalars and at most one trailing list of groups, e.g.
 `ARGV worker:text slots:int runs:[run:text fence:int]`; from it come the Lua locals of those names (prefixed `a_`, ints
@@ -26,7 +26,19 @@ _LIBRARY = "lib"
 
 
 class Header(NamedTuple):
-    """promise: the first sentence. moves: (source or none, target) state names. tags: first elements of replies."""
+    """What the leading comment of a script says, as types.
+
+    Attributes:
+        verb: the name of the script.
+        promise: what it does, the comment up to its first section.
+        moves: (source or `none`, target) of each move of a run that it makes, names of states.
+        keys: the kinds of keys that it uses.
+        scalars: (name, `int` or `text`) of the arguments that stand once.
+        group_name: the name of the list that follows them, None without one.
+        group: (name, `int` or `text`) of the values that an item of the list has.
+        tags: what the first element of a reply may be.
+        allow_oom: whether it may run when Redis is out of memory.
+    """
 
     verb: str
     promise: str
@@ -40,12 +52,22 @@ class Header(NamedTuple):
 
 
 class Script(NamedTuple):
+    """A verb as Redis runs it, with the SHA-1 by which it is called."""
+
     header: Header
     source: str
     sha: str
 
     def argv(self, scalars: Mapping[str, Value], group: Iterable[Sequence[Value]] = ()) -> list[Value]:
-        """The positional ARGV of a call with named arguments. TypeError where a name is missing or too many."""
+        """Returns the positional ARGV of a call with named arguments.
+
+        Args:
+            scalars: the value of each scalar of the header, by name.
+            group: the items of the list, each with its values in the header's order.
+
+        Raises:
+            TypeError: a name is missing or unknown, or an item has not as many values as the header says.
+        """
         names = [name for name, _ in self.header.scalars]
         if scalars.keys() != set(names):
             raise TypeError(f"{self.header.verb} takes {names}, not {sorted(scalars)}")
@@ -59,14 +81,22 @@ class Script(NamedTuple):
 
 
 def lua_folder() -> Path:
-    """The packaged folder if there is one, else the checkout's."""
+    """Returns the folder lua/ of the package if it has one, else of the checkout."""
     package = Path(__file__).parents[1]
     packaged = package / "lua"
     return packaged if packaged.is_dir() else package.parent / "lua"
 
 
 def parse_header(verb: str, text: str) -> Header:
-    """ValueError where the header lacks a section or names an unknown type."""
+    """Reads the header of a script.
+
+    Args:
+        verb: its name.
+        text: the whole text of its file.
+
+    Raises:
+        ValueError: the header lacks a section, or a scalar follows the list.
+    """
     sections: dict[str, str] = {}
     current = "PROMISE"
     for line in text.split("\n"):
@@ -182,12 +212,26 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def verb_file(verb: str) -> Path:
-    """Returns the file of a verb. KeyError where there is none."""
+    """Returns the file of a verb.
+
+    Raises:
+        KeyError: there is no such verb.
+    """
     return _files(lua_folder())[verb]
 
 
 def compose(folder: Path, verb: str, *, shebang: bool = True) -> Script:
-    """The whole source of a verb. shebang=False leaves out the `#!lua` line, which fakeredis does not know."""
+    """Reads a verb and puts its whole source together.
+
+    Args:
+        folder: the folder lua/.
+        verb: the name of the verb.
+        shebang: whether the source begins with the line `#!lua`, which fakeredis does not know.
+
+    Raises:
+        KeyError: there is no such verb.
+        ValueError: its header is incomplete, its includes go in a circle, or it names a code that is not declared.
+    """
     text = _files(folder)[verb].read_text()
     header = parse_header(verb, text)
     source = source_of(folder, text, prelude=_prelude(header))
@@ -198,6 +242,7 @@ def compose(folder: Path, verb: str, *, shebang: bool = True) -> Script:
 
 @cache
 def load(verb: str, *, shebang: bool = True) -> Script:
+    """Returns a verb of the packaged folder, read once in a process; see `compose`."""
     return compose(lua_folder(), verb, shebang=shebang)
 
 

@@ -161,12 +161,19 @@ def test_a_plan_is_written_whole_and_the_heads_tell_the_truth(client: Any, keys:
     client.zadd(keys.due(1), {C: NOW})
     client.zadd(keys.heads, {"0": NOW, "1": NOW})
     client.zadd(keys.staged, {"before": 1})
-    driver = PLAN + (
-        "plan.events, plan.records, plan.staged, plan.unstaged = {'w', '0\\n5'}, {'r', 'x'}, {'7', 'after'}, {'before'} "
-        f"plan.partitions = {{{{partition = '0', advanced = {{'{NOW + HOUR}', '{A}'}}, removed = {{'{B}'}}, lowest = {NOW + HOUR}}}, "
-        f"{{partition = '1', advanced = {{}}, removed = {{'{C}'}}}}}} claim_write(plan, '7') return '0'"
-    )
-    run_part_json(client, "claim_write", driver, True, keys=keys)
+    partitions = [
+        {"partition": "0", "advanced": [str(NOW + HOUR), A], "removed": [B], "lowest": NOW + HOUR},
+        {"partition": "1", "advanced": [], "removed": [C]},
+    ]
+    plan = {
+        "events": ["w", "0\n5"],
+        "unreadable": [],
+        "records": ["r", "x"],
+        "staged": ["7", "after"],
+        "unstaged": ["before"],
+    }
+    driver = "claim_write(args[1], '7') return '0'"
+    run_part_json(client, "claim_write", driver, {**plan, "partitions": partitions}, keys=keys)
     assert client.zrange(keys.due(0), 0, -1, withscores=True) == [(A.encode(), float(NOW + HOUR))]
     assert not client.exists(keys.due(1))
     assert client.zrange(keys.heads, 0, -1, withscores=True) == [(b"0", float(NOW + HOUR))]
