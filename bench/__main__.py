@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from bench import creates, cron, history, quiet, record, restore, scripts, spike
+from bench import client, creates, cron, history, quiet, record, restore, scripts, spike
 from bench.figures import write
 from bench.fleet import ROOT
 from rsched.runtime.clock import SystemClock
@@ -21,7 +21,7 @@ from rsched.runtime.service import run
 
 Benchmark = Callable[[], Awaitable[dict[str, Any]]]
 QUICK_RUNS = 500
-ALL = ("cron", "scripts", "spike", "quiet", "idle", "creates", "record", "restore", "history")
+ALL = ("cron", "client", "scripts", "spike", "quiet", "idle", "creates", "record", "restore", "history")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,6 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     told.add_argument("--runs", type=int, default=500_000)
     timed = commands.add_parser("cron", parents=[common], help="the two cron evaluators, one pass over distinct ones")
     timed.add_argument("--expressions", type=int, default=10_000)
+    called = commands.add_parser("client", parents=[common], help="calls a second of both clients of the SDK")
+    called.add_argument("--seconds", type=float, default=5)
     recorded = commands.add_parser("record", parents=[common], help="events a second into the ledger")
     recorded.add_argument("--runs", type=int, default=50_000)
     return parser
@@ -81,6 +83,8 @@ def _chosen(options: argparse.Namespace) -> Benchmark:
         return lambda: restore.measure(jobs=5000 if quick else options.jobs, clock=clock)
     if kind == "cron":
         return lambda: cron.measure(expressions=500 if quick else options.expressions, clock=clock)
+    if kind == "client":
+        return lambda: client.measure(seconds=0.5 if quick else options.seconds, clock=clock)
     if kind == "record":
         return lambda: record.measure(runs=2000 if quick else options.runs, clock=clock)
     if kind == "history":

@@ -68,6 +68,6 @@ def item(
 async def put_all(store: Store, items: Sequence[PutItem]) -> None:
     """In batches; RuntimeError where one of them is there already."""
     for i in range(0, len(items), _BATCH):
-        reply = await store.put(items[i : i + _BATCH], atomic=False)
+        reply = await store.jobs.put(items[i : i + _BATCH], atomic=False)
         if set(reply.tags) != {"ok"}:
             raise RuntimeError(f"a put was refused: {set(reply.tags)}")

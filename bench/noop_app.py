@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rsched import Worker
+from rsched import App
 
-worker = Worker()
+app = App()
 
 
-@worker.function("noop")
+@app.function("noop")
 async def noop() -> None: ...

@@ -32,7 +32,7 @@ async def _everything(stack: AsyncExitStack, clock: Clock) -> World:
         w.fleet.start(f"worker-{i + 1}")
 
     async def settled() -> bool:
-        return len((await w.store.live())[1]) >= _WORKERS and await w.store.owned() > 0
+        return len((await w.store.processes.list_live())[1]) >= _WORKERS and await w.store.partitions.count_owned() > 0
 
     await w.fleet.until(settled, what="a scheduler and all workers", within_s=20)
     return w
@@ -43,7 +43,7 @@ async def measure(*, runs: int, window_s: float, clock: Clock) -> dict[str, Any]
     rng = random.Random(runs)
     async with AsyncExitStack() as stack:
         w = await _everything(stack, clock)
-        now = await w.store.time()
+        now = await w.store.clock.read()
         made = [
             item(
                 f"quiet-{i}",
@@ -74,7 +74,7 @@ async def idle(*, jobs: int, seconds: float, clock: Clock) -> dict[str, Any]:
     """Cron jobs of many schedules, none of them due."""
     async with AsyncExitStack() as stack:
         w = await _everything(stack, clock)
-        now = await w.store.time()
+        now = await w.store.clock.read()
         month = (int(format_utc(now)[5:7]) + _MONTHS_AHEAD - 1) % 12 + 1
         made = [
             item(f"idle-{i}", ScheduleSpec(cron=f"{i % 60} {i // 60 % 24} 15 {month} *"), function="noop", now=now)

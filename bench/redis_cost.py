@@ -13,7 +13,7 @@ _LOG_US = 50
 
 async def watch_scripts(store: Store) -> None:
     """Has the server log every call from 50 us on; what is shorter is idle polling."""
-    client = store.client
+    client = store.connection.client
     await client.config_set("slowlog-max-len", 1_000_000)
     await client.config_set("slowlog-log-slower-than", _LOG_US)
     await client.slowlog_reset()
@@ -22,7 +22,7 @@ async def watch_scripts(store: Store) -> None:
 
 async def scripts_seen(store: Store, runs: int) -> dict[str, Any]:
     """Time inside each script since watch_scripts, in us a run. `logged` is the part of all script time that was seen."""
-    client = store.client
+    client = store.connection.client
     by_sha = {load(verb).sha: verb for verb in verbs()}
     entries: list[list[Any]] = await client.execute_command("SLOWLOG", "GET", -1)  # type: ignore[no-untyped-call]
     spent: dict[str, list[int]] = defaultdict(list)

@@ -30,14 +30,14 @@ async def measure(*, jobs: int, clock: Clock) -> dict[str, Any]:
         w.fleet.start("recorder-1")
         w.fleet.start("scheduler-1")
         await w.fleet.until(lambda: _back(w), what="all definitions back", within_s=60 + jobs / 2000)
-        memory = int((await w.store.client.info("memory"))["used_memory"])
-        await w.store.client.flushall()
+        memory = int((await w.store.connection.client.info("memory"))["used_memory"])
+        await w.store.connection.client.flushall()
         emptied = clock.perf_s()
         at: dict[str, float] = {}
 
         async def all_seen() -> bool:
             asked: dict[str, Callable[[], Awaitable[bool]]] = {
-                "opened": w.store.is_open,
+                "opened": w.store.recovery.is_open,
                 "claimed": lambda: _claimed(w),
                 "back": lambda: _back(w),
             }
@@ -47,7 +47,7 @@ async def measure(*, jobs: int, clock: Clock) -> dict[str, Any]:
             return len(at) == len(asked)
 
         await w.fleet.until(all_seen, what="the end of the background restore", within_s=60 + jobs / 2000)
-        there = sum([await w.store.client.hlen(w.store.keys.jobs(p)) for p in range(1024)])
+        there = sum([await w.store.connection.client.hlen(w.store.keys.jobs(p)) for p in range(1024)])
         return {
             "benchmark": "restore",
             "jobs": jobs,
@@ -63,12 +63,12 @@ async def measure(*, jobs: int, clock: Clock) -> dict[str, Any]:
 
 
 async def _back(w: World) -> bool:
-    found = await w.store.restore_progress()
+    found = await w.store.restore.get_progress()
     return found is not None and found.phase == "done"
 
 
 async def _claimed(w: World) -> bool:
-    return bool(await w.store.client.exists(w.store.keys.journal))
+    return bool(await w.store.connection.client.exists(w.store.keys.journal))
 
 
 async def _fill(w: World, jobs: int, *, clock: Clock) -> None:

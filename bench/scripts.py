@@ -13,8 +13,8 @@ from rsched.core.instants import format_utc
 from rsched.core.jobs.model import ScheduleSpec
 from rsched.core.states import RunState
 from rsched.runtime.clock import Clock
+from rsched.store.run_values import FetchedRun, FinishItem
 from rsched.store.store import Store
-from rsched.store.work import FetchedRun, FinishItem
 
 _LEASE_MS = 60_000
 _BATCH = 200
@@ -42,17 +42,17 @@ class _Phases:
 async def measure(*, runs: int, teams: int, clock: Clock) -> dict[str, Any]:
     async with world({}, clock=clock) as w:
         store = w.store
-        await store.begin_recovery(1, fence=2**36)
-        await store.restage(0, lease_ms=_LEASE_MS)
-        await store.finish_recovery(recovery_grace_ms=0)
-        now = await store.time()
+        await store.recovery.begin(1, fence=2**36)
+        await store.recovery.restage(0, lease_ms=_LEASE_MS)
+        await store.recovery.finish(recovery_grace_ms=0)
+        now = await store.clock.read()
         due = now + 1000 + runs // 5
         schedule = ScheduleSpec(at=format_utc(due))
         puts = [item(f"cost-{i}", schedule, function="noop", now=now, team=f"team-{i % teams}")[0] for i in range(runs)]
         phases = _Phases(w, runs)
         await phases.measure("put", lambda: put_all(store, puts))
         await phases.measure("claim", lambda: _claim(store, runs))
-        while await store.time() < due:
+        while await store.clock.read() < due:
             await clock.sleep(10)
         await phases.measure("release", lambda: _release(store, runs))
         fetched: list[FetchedRun] = []
@@ -74,33 +74,33 @@ async def measure(*, runs: int, teams: int, clock: Clock) -> dict[str, Any]:
 async def _claim(store: Store, runs: int) -> None:
     left = runs
     while left > 0:
-        heads, _ = await store.heads(within_ms=60_000)
-        reply = await store.claim("s_bench", horizon_ms=60_000, limit=300, partitions=[(p, 0) for p in heads])
+        heads, _ = await store.partitions.list_due(within_ms=60_000)
+        reply = await store.runs.claim("s_bench", horizon_ms=60_000, limit=300, partitions=[(p, 0) for p in heads])
         left -= reply.total
 
 
 async def _release(store: Store, runs: int) -> None:
     left = runs
     while left > 0:
-        left -= (await store.release(limit=300)).total
+        left -= (await store.runs.release(limit=300)).total
 
 
 async def _fetch(store: Store, runs: int, fetched: list[FetchedRun]) -> None:
     request = 0
     while len(fetched) < runs:
         request += 1
-        reply = await store.fetch(_WORKER, request=request, slots=_BATCH, lease_ms=_LEASE_MS, queues=["default"])
+        reply = await store.runs.fetch(_WORKER, request=request, slots=_BATCH, lease_ms=_LEASE_MS, queues=["default"])
         fetched += reply.runs
 
 
 async def _renew(store: Store, fetched: list[FetchedRun]) -> None:
     for i in range(0, len(fetched), _BATCH):
         held = [(r.run, r.fence) for r in fetched[i : i + _BATCH]]
-        await store.renew(_WORKER, lease_ms=_LEASE_MS, items=held)
+        await store.runs.renew(_WORKER, lease_ms=_LEASE_MS, items=held)
 
 
 async def _finish(store: Store, fetched: list[FetchedRun]) -> None:
-    now = store.now_ms()
+    now = store.clock.now_ms()
     for request, i in enumerate(range(0, len(fetched), _BATCH), 1_000_000):
         done = [FinishItem(r.run, r.fence, RunState.SUCCEEDED, 0, now, "") for r in fetched[i : i + _BATCH]]
-        await store.finish(_WORKER, request=request, items=done)
+        await store.runs.finish(_WORKER, request=request, items=done)

@@ -15,14 +15,14 @@ from rsched.core.jobs.model import ScheduleSpec
 from rsched.runtime.clock import Clock
 from rsched.store.store import Store
 
-APP = "bench.noop_app:worker"
+APP = "bench.noop_app:app"
 # Puts end before claiming begins, so that the two are not measured as one.
 _LOOKAHEAD_MS = 5000
 
 
 async def put_at_one_instant(store: Store, runs: int, *, teams: int, lead_ms: int) -> list[Expected]:
     """N one-offs, due at the next full second that is at least lead_ms ahead, spread evenly over teams."""
-    now = await store.time()
+    now = await store.clock.read()
     due = (now + lead_ms) // 1000 * 1000 + 1000
     schedule = ScheduleSpec(at=format_utc(due))
     made = [
@@ -38,12 +38,12 @@ async def until_done(w: World, expected: list[Expected], *, within_s: float) -> 
 
     async def all_ended() -> bool:
         await w.clock.sleep(100)
-        return await w.store.client.hlen(w.store.keys.runs) == 0
+        return await w.store.connection.client.hlen(w.store.keys.runs) == 0
 
     async def all_recorded() -> bool:
         return await count_final(w.database_url) >= len(expected)
 
-    while await w.store.time() < max(o.due for o in expected):
+    while await w.store.clock.read() < max(o.due for o in expected):
         await w.clock.sleep(100)
     await w.fleet.until(all_ended, what="the end of all runs", within_s=within_s)
     await w.fleet.until(all_recorded, what="all runs in the ledger", within_s=within_s)
@@ -74,8 +74,8 @@ async def measure(*, runs: int, workers: int, teams: int, concurrency: int, cloc
             w.fleet.start(f"worker-{i + 1}")
 
         async def settled() -> bool:
-            workers_seen = len((await w.store.live())[1])
-            return workers_seen >= workers and await w.store.owned() > 0
+            workers_seen = len((await w.store.processes.list_live())[1])
+            return workers_seen >= workers and await w.store.partitions.count_owned() > 0
 
         await w.fleet.until(settled, what="a scheduler and all workers", within_s=20)
         before_puts = await w.redis_cpu_s()
@@ -89,7 +89,7 @@ async def measure(*, runs: int, workers: int, teams: int, concurrency: int, cloc
         due = expected[0].due
         took_s = (await last_ended(w.database_url) - due) / 1000
         started_s = (max(r.started_at for r in recorded) - due) / 1000
-        memory = await w.store.client.info("memory")
+        memory = await w.store.connection.client.info("memory")
         return {
             "benchmark": "spike",
             **circumstances(clock),

@@ -30,8 +30,8 @@ class World:
 
     async def until_open(self) -> None:
         """Until the recorder has opened the shard: nothing can be put before."""
-        await self.fleet.until(self.store.is_open, what="an open shard", within_s=20)
-        await self.store.time()
+        await self.fleet.until(self.store.recovery.is_open, what="an open shard", within_s=20)
+        await self.store.clock.read()
 
     def cpu(self) -> dict[str, float]:
         """Seconds of CPU used so far, by process and server."""
@@ -39,7 +39,7 @@ class World:
         return {**servers, **self.fleet.cpu()}
 
     async def redis_cpu_s(self) -> float:
-        info = await self.store.client.info("cpu")
+        info = await self.store.connection.client.info("cpu")
         return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
 
 

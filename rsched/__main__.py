@@ -1,6 +1,6 @@
 """`python -m rsched` is `rsched`."""
 
-from rsched.cli.main import main
+from rsched.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,7 @@
 """Writes the files that are generated from code; with --check says which of them differ, and exits 1.
 
-docs/lifecycle.md follows core/states.py, api/openapi.json the msgspec types, parts of lua/lib the packed formats.
+docs/lifecycle.md follows core/states.py, api/openapi.json the msgspec types, rsched/client/sync/ the files in rsched/client/aio/,
+parts of lua/lib the states and packed formats of core.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 from rsched_api.openapi import render
 
 from rsched.core.states import MOVES, RunState
-from tools import lua_codes
+from tools import lua_codes, sync_client
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,6 +41,7 @@ def lifecycle() -> str:
 
 def main(arguments: list[str]) -> int:
     wanted = {ROOT / "docs" / "lifecycle.md": lifecycle(), ROOT / "api" / "openapi.json": render()}
+    wanted |= sync_client.files(ROOT)
     wanted |= {ROOT / path: render() for path, render in lua_codes.GENERATED.items()}
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     if "--check" in arguments:

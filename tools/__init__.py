@@ -1,1 +1,1 @@
-"""What writes the files that follow from code."""
+"""What generates files of this repository; `python -m tests.generated` (`make docs`) calls it."""

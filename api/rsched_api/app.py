@@ -21,6 +21,7 @@ from rsched_api.http import problems
 from rsched_api.http.ack import Acknowledge
 from rsched_api.http.deadline import Deadline
 from rsched_api.http.deps import SHARD, Deps, LookUps, Restoration
+from rsched_api.http.ports import ApiStore
 from rsched_api.http.requests import RawPath
 from rsched_api.routes import (
     backfill,
@@ -32,6 +33,7 @@ from rsched_api.routes import (
     jobs,
     lists,
     metrics,
+    patch,
     preview,
     runs,
     trigger,
@@ -44,6 +46,7 @@ ROUTES = (
     Route("/v1/jobs:batch", batch.post_jobs, methods=["POST"]),
     Route("/v1/jobs/{ref}", jobs.get_job, methods=["GET"]),
     Route("/v1/jobs/{ref}", jobs.put_job, methods=["PUT"]),
+    Route("/v1/jobs/{ref}", patch.patch_job, methods=["PATCH"]),
     Route("/v1/jobs/{ref}", jobs.delete_job, methods=["DELETE"]),
     Route("/v1/jobs:pause", bulk.pause_jobs, methods=["POST"]),
     Route("/v1/jobs:resume", bulk.resume_jobs, methods=["POST"]),
@@ -74,7 +77,7 @@ def create_app(
     settings: ApiSettings,
     *,
     clock: Clock,
-    store: Store | None = None,
+    store: ApiStore | None = None,
     ledger: Ledger | None = None,
     waiter: Waiter | None = None,
 ) -> Starlette:
@@ -85,9 +88,10 @@ def create_app(
         async with AsyncExitStack() as stack:
             shard, reader, listener = store, ledger, waiter
             if shard is None:
-                shard = Store.open(settings.redis_url, prefix=settings.prefix, shard=SHARD, clock=clock)
-                stack.push_async_callback(shard.aclose)
-                shard.metrics = counted
+                opened = Store.open(settings.redis_url, prefix=settings.prefix, shard=SHARD, clock=clock)
+                stack.push_async_callback(opened.aclose)
+                opened.connection.metrics = counted
+                shard = opened
             if reader is None:
                 reader = await stack.enter_async_context(Ledger(settings.database_url, clock=clock))
             if listener is None:

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from rsched.core.answers import BackfillView, BulkAnswer, CalendarView, ForecastView, Preview, SkipView
 from rsched.core.jobs.model import JobSpec, JobView, RunView
 from rsched.core.states import JobState, RunState
+from rsched.version import __version__
 from rsched_api.http.ack import ACKS, HEADER, changes
 from rsched_api.http.batch_body import MAX_BATCH_BYTES, MAX_JOBS, BatchAnswer, BatchRequest
 from rsched_api.http.problems import Problem
@@ -27,6 +28,7 @@ from rsched_api.routes.calendars import CalendarRequest
 from rsched_api.routes.control import PauseRequest, ResumeRequest
 from rsched_api.routes.forecast import MAX_HOURS
 from rsched_api.routes.health import Health, Readiness
+from rsched_api.routes.patch import MEDIA_TYPES
 from rsched_api.routes.preview import PreviewRequest
 from rsched_api.routes.trigger import TriggerRequest
 
@@ -77,6 +79,10 @@ OPERATIONS = (
     Operation(
         "put", "/v1/jobs/{ref}", "putJob", "Replace a job's definition; under a name that is free, create it",
         {200: "JobView", 201: "JobView"}, (404, 409, 412, 413, 422, 503), (*_OF_JOB, "if_match"), "JobSpec",
+    ),
+    Operation(
+        "patch", "/v1/jobs/{ref}", "updateJob", "Change some fields of a job's definition (JSON merge patch, RFC 7396)",
+        {200: "JobView"}, (404, 412, 413, 422, 503), (*_OF_JOB, "if_match"), "JobPatch",
     ),
     Operation(
         "delete", "/v1/jobs/{ref}", "deleteJob", "Delete a job; what has not started is withdrawn",
@@ -222,6 +228,7 @@ def document() -> dict[str, Any]:
                 "next_cursor": {"type": ["string", "null"]},
             },
         }
+    components["JobPatch"] = _patch()
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method] = _operation(operation)
@@ -231,11 +238,25 @@ def document() -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "rsched",
-            "version": "1",
+            "version": __version__,
             "description": "A Redis-native job scheduler. Errors are RFC 9457 problem documents.",
         },
         "paths": paths,
         "components": {"schemas": dict(sorted(components.items())), "parameters": PARAMETERS},
+    }
+
+
+def _patch() -> dict[str, Any]:
+    """The schema of a merge patch, whose values follow JobSpec once they are merged."""
+    fields = [name for name in JobSpec.__struct_fields__ if name not in ("team", "name")]
+    return {
+        "type": "object",
+        "description": (
+            "What changes; all else stays. Objects (schedule, target, retry, misfire, payload...) are merged member by member, "
+            "lists are replaced, and null takes an optional field away or sets its default. A schedule or target of another kind "
+            "takes null for the members of the old one. team and name cannot change."
+        ),
+        "properties": {name: {"description": f"As in JobSpec: {name}"} for name in fields},
     }
 
 
@@ -273,9 +294,10 @@ def _operation(operation: Operation) -> dict[str, Any]:
     if parameters:
         found["parameters"] = [{"$ref": f"#/components/parameters/{p}"} for p in parameters]
     if operation.body:
+        media_types = MEDIA_TYPES if operation.method == "patch" else MEDIA_TYPES[:1]
         found["requestBody"] = {
             "required": not operation.body_optional,
-            "content": {"application/json": {"schema": _ref(operation.body)}},
+            "content": {media_type: {"schema": _ref(operation.body)} for media_type in media_types},
         }
     return found
 

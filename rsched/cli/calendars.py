@@ -30,7 +30,7 @@ def list_calendars(
 ) -> None:
     """List a team's calendars."""
     with options.client(url) as client:
-        page = client.calendars_page(team, cursor=cursor, limit=limit)
+        page = client.list_calendars_page(team, cursor=cursor, limit=limit)
     if as_json:
         print_json(page)
         return
@@ -71,7 +71,7 @@ def put(
     """Create a calendar, or replace its dates; the jobs that use it follow."""
     entries = [entry for given in dates for entry in _entries(given)]
     with options.client(url) as client:
-        found = client.put_calendar(team, name, entries, if_match=if_match, ack=ack)
+        found = client.put_calendar(team, name, dates=entries, if_match=if_match, ack=ack)
     if as_json:
         print_json(found)
         return

@@ -140,7 +140,7 @@ def backfill(
 ) -> None:
     """Run the occurrences of a past range that have no run."""
     with options.client(url) as client:
-        found = client.backfill(job, start, end, dry_run=dry_run, team=team)
+        found = client.backfill_job(job, start=start, end=end, dry_run=dry_run, team=team)
     if as_json:
         print_json(found)
         return
@@ -154,7 +154,7 @@ def skips(
 ) -> None:
     """List the occurrences of a job that made no run and why, the latest first."""
     with options.client(url) as client:
-        page = client.skips_page(job, team=team, limit=limit, cursor=cursor)
+        page = client.list_skips_page(job, team=team, limit=limit, cursor=cursor)
     print_json(page) if as_json else shown.skips(page)
 
 
@@ -179,9 +179,10 @@ def _matching(job: str | None, everything: bool, dry_run: bool, given: dict[str,
 def _pages(
     client: Client, verb: Literal["pause", "resume", "delete"], matching: dict[str, Any], *, dry_run: bool, **more: Any
 ) -> Any:
+    calls = {"pause": client.pause_jobs, "resume": client.resume_jobs, "delete": client.delete_jobs}
     cursor: str | None = None
     while True:
-        page = client.bulk(verb, **matching, **more, dry_run=dry_run, cursor=cursor)
+        page = calls[verb](**matching, **more, dry_run=dry_run, cursor=cursor)
         yield page
         cursor = page.next_cursor
         if cursor is None:

@@ -110,9 +110,9 @@ def create(
     called = _to_replace(spec, key, if_match, replace=replace)
     with options.client(api) as client:
         if called is None:
-            job = client.create_spec(spec, idempotency_key=key, ack=ack)
+            job = client.create_job(spec=spec, idempotency_key=key, ack=ack)
         else:
-            job = client.put_spec(called, spec, if_match=if_match, team=spec.get("team"), ack=ack)
+            job = client.replace_job(called, spec=spec, if_match=if_match, ack=ack)
     print_json(job) if as_json else shown.job(job)
     shown.warn_of(job)
 
@@ -179,7 +179,7 @@ def _from_options(
         )
     if not any(k in given for k in ("url", "function")):
         raise typer.BadParameter("say what: --url URL or --function NAME, or a whole job with --file")
-    body = job_body(name, {**given, "schedule": {}})
+    body = job_body(name, None, {**given, "schedule": {}})
     del body["schedule"]
     return {**body, **part}
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rsched.cli import control, create, options, shown
+from rsched.cli import control, create, options, shown, update
 from rsched.cli.group import Commands
 from rsched.cli.options import Cursor, JobRef, Json, Limit, Team, Url
 from rsched.cli.output import print_json
@@ -19,6 +19,7 @@ def _option(name: str, text: str) -> Any:
 
 
 create.add_to(app)
+update.add_to(app)
 
 
 @app.command("list")
@@ -35,7 +36,7 @@ def list_jobs(
 ) -> None:
     """List jobs."""
     with options.client(url) as client:
-        page = client.jobs_page(team=team, state=state, name=name, tag=tag, q=q, limit=limit, cursor=cursor)
+        page = client.list_jobs_page(team=team, state=state, name=name, tag=tag, q=q, limit=limit, cursor=cursor)
     print_json(page) if as_json else shown.jobs(page)
 
 
@@ -59,7 +60,7 @@ def runs(
 ) -> None:
     """List the runs of a job, the latest first."""
     with options.client(url) as client:
-        page = client.runs_page(job, team=team, status=status, limit=limit, cursor=cursor)
+        page = client.list_runs_page(job, team=team, status=status, limit=limit, cursor=cursor)
     print_json(page) if as_json else shown.runs(page)
 
 

@@ -56,7 +56,7 @@ def scheduler(metrics_port: MetricsPort = None, config: ConfigFile = None) -> No
 
 def worker(
     app: Annotated[
-        str | None, typer.Option("--app", help="Python functions, as package.module:worker.", show_default=False)
+        str | None, typer.Option("--app", help="Python functions, as package.module:app.", show_default=False)
     ] = None,
     queue: Annotated[
         list[str] | None, typer.Option("--queue", help="A queue to serve, any number of times.", show_default=False)
@@ -102,7 +102,7 @@ def up(
     data_dir: Annotated[str, typer.Option(help="Where both servers keep their data.")] = "./.rsched",
     workers: Annotated[int, typer.Option(min=0, max=64, help="Worker processes.")] = 2,
     app: Annotated[
-        str | None, typer.Option("--app", help="Python functions, as package.module:worker.", show_default=False)
+        str | None, typer.Option("--app", help="Python functions, as package.module:app.", show_default=False)
     ] = None,
     metrics_port: Annotated[
         int,

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections import Counter
 
     from rsched.core.settings import RecorderSettings
-    from rsched.store.reconcile import ReconcileProgress
-    from rsched.store.recovery import RestoreProgress
+    from rsched.store.reconciliation import ReconcileProgress
+    from rsched.store.restore import RestoreProgress
 
 _REFRESH_MS = 1000
 
@@ -105,7 +105,11 @@ async def _watch(settings: RecorderSettings, once: bool, as_json: bool) -> None:
     try:
         while True:
             for tag, store in stores.items():
-                repair, progress, now = await store.restore_progress(), await store.reconciled(), await store.time()
+                repair, progress, now = (
+                    await store.restore.get_progress(),
+                    await store.reconciliation.get_progress(),
+                    await store.clock.read(),
+                )
                 if as_json:
                     print_json({"shard": tag, "now": now, "restore": _plain(repair), "reconcile": _plain(progress)})
                 else:

@@ -16,7 +16,7 @@ app = typer.Typer(cls=Commands, help="See and cancel runs.", no_args_is_help=Tru
 def show(run: RunRef, url: Url = None, as_json: Json = False) -> None:
     """Show one run and its attempts."""
     with options.client(url) as client:
-        found = client.run(run)
+        found = client.get_run(run)
     print_json(found) if as_json else shown.run(found)
 
 

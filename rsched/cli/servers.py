@@ -23,9 +23,9 @@ async def ask_redis(settings: Settings, *, clock: Clock) -> list[Check]:
     except ValueError as error:
         raise Misconfigured(f"RSCHED_REDIS_URL: {error}") from None
     try:
-        facts = await store.server_facts()
+        facts = await store.server.get_facts()
         before = clock.wall_ms()
-        redis_ms = await store.time()
+        redis_ms = await store.clock.read()
         offset = redis_ms - (before + clock.wall_ms()) // 2
         return [*redis_checks(facts), clock_check(offset)]
     finally:

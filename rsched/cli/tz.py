@@ -52,7 +52,7 @@ def refresh(
             try:
                 report = await Refresher(store, log=get_logger("rsched.tz")).refresh()
                 if not report.late:
-                    await store.set_tzdata(zones.tzdata_version())
+                    await store.refreshes.set_tzdata(zones.tzdata_version())
                 reports.append(report)
             finally:
                 await store.aclose()

@@ -110,7 +110,7 @@ class WorkerSettings(Measured, frozen=True, kw_only=True):
         tuple[str, ...], Meta(description="Queues to serve; empty: http and, with an app, the queues of its functions")
     ] = ()
     app: Annotated[
-        str | None, Meta(description="package.module:worker with the Python functions; none: http targets only")
+        str | None, Meta(description="package.module:app with the Python functions; none: http targets only")
     ] = None
     lease_ms: Annotated[
         int,
@@ -409,7 +409,7 @@ def _worker_relations(s: WorkerSettings) -> list[str]:
         if not SLUG.fullmatch(queue):
             found.append(f"RSCHED_WORKER_QUEUES: {queue!r} must be lower-case letters, digits, - and _, up to 63")
     if s.app is not None and not re.fullmatch(r"[\w.]+:[\w.]+", s.app):
-        found.append(f"RSCHED_WORKER_APP: {s.app!r} must be package.module:worker")
+        found.append(f"RSCHED_WORKER_APP: {s.app!r} must be package.module:app")
     return found
 
 

@@ -29,7 +29,7 @@ async def run_demo(api: str, *, folder: Path, console: Console, clock: Clock) ->
         watch = Watch(client, console, clock=clock)
         group.start_soon(lambda: serve(listener, watch.arrived, clock=clock))
         for name, spec in demo_jobs(f"http://127.0.0.1:{port}", clock=clock).items():
-            job = await client.put_spec(name, spec)
+            job = await client.replace_job(name, spec=spec)
             await watch.add(job.job_id, name, polled=spec["target"]["type"] == "function")
         group.start_soon(watch.forever)
         await clock.sleep(_FIRST_SECONDS_MS)

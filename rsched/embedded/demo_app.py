@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rsched import Worker
+from rsched import App
 
-worker = Worker()
+app = App()
 
 
-@worker.function("demo.greet")
+@app.function("demo.greet")
 def greet(name: str) -> str:
     return f"hello {name}"

@@ -38,7 +38,7 @@ class Watch:
         self._names[job_id] = name
         if polled:
             self._polled.add(job_id)
-            for run in (await self._client.runs_page(job_id, limit=_PAGE)).items:
+            for run in (await self._client.list_runs_page(job_id, limit=_PAGE)).items:
                 if run.status in _ENDED:
                     self._said |= {(run.run_id, run.attempt, "started"), (run.run_id, run.attempt, run.status)}
 
@@ -62,7 +62,7 @@ class Watch:
             for job_id in {job for job, _ in self._open.values()} | self._polled:
                 # While the API is away the supervisor says so.
                 with suppress(RschedError):
-                    for run in reversed((await self._client.runs_page(job_id, limit=_PAGE)).items):
+                    for run in reversed((await self._client.list_runs_page(job_id, limit=_PAGE)).items):
                         self._look(self._names[job_id], run)
             if self._open:
                 await self._clock.sleep(_SOON_MS)

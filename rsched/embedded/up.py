@@ -106,7 +106,7 @@ async def _run(
 ) -> None:
     async def ready() -> None:
         async with AsyncClient(api, timeout_s=2, retry_for_s=0, clock=clock) as client:
-            while not await client.ready():
+            while not await client.is_ready():
                 await clock.sleep(100)
         _say(console, f"rsched is ready at {api}; data and logs are in {folder}; Ctrl-C stops it", style="bold")
         if options.demo:
@@ -143,7 +143,7 @@ async def _close(servers: Servers, env: Mapping[str, str], clock: Clock) -> None
         try:
             # Without it the next start waits a lease for what was due, and that is all.
             with suppress(Unavailable), anyio.move_on_after(_CLOSE_S):
-                await store.close_shard()
+                await store.recovery.close()
         finally:
             await store.aclose()
 

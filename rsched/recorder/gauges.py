@@ -19,7 +19,7 @@ from rsched.runtime.clock import Clock
 from rsched.runtime.instruments import OTHER, Declared
 from rsched.runtime.log import get_logger
 from rsched.runtime.loop import Step, Wake, run_steps
-from rsched.store.gauges import GaugeReader, ShardGauges
+from rsched.store.gauges import ShardGauges
 from rsched.store.store import Store
 
 EVERY_MS = 5000.0
@@ -65,7 +65,7 @@ class Lag:
 class ShardWatch:
     def __init__(self, store: Store, ledger: Ledger, *, shard: str, metrics: m.Metrics, clock: Clock) -> None:
         self._ledger, self._shard, self._metrics, self._clock = ledger, shard, metrics, clock
-        self._reader = GaugeReader(store)
+        self._reader = store.gauges
         self._lags = {stream: Lag() for stream in STREAMS}
         self._log = get_logger("rsched.recorder")
         metrics.before_scrape.append(self._put_lags)
@@ -122,7 +122,7 @@ class ShardWatch:
             m.CLOSED: not g.open,
             m.GENERATION: g.generation,
             m.LOAD_LEVEL: g.load_level,
-            m.IN_RECOVERY_GRACE: g.held,
+            m.IN_RECOVERY_GRACE: g.in_recovery_grace,
             m.UNCONFIRMED: g.unconfirmed,
             m.CLAIM_LAG: g.claim_lag_ms / 1000,
             m.STAGED: g.staged,

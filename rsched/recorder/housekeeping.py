@@ -47,7 +47,7 @@ class Housekeeping:
         now = self._clock.boot_ms()
         if now - self._rare_at >= _RARELY_MS:
             await self._ledger.make_partitions_ahead()
-            await self._store.leave_silent(silent_ms=_RARELY_MS)
+            await self._store.processes.forget_silent_workers(silent_ms=_RARELY_MS)
             self._rare_at = now
         if now - self._indexed_at >= _INDEX_MS:
             await self._ledger.index_claims()
@@ -82,12 +82,12 @@ class Housekeeping:
         items = await self._ledger.forgettable(self._shard, before_ms=before, limit=_PAGE)
         if not items:
             return False
-        if await self._store.restore_in_progress():
+        if await self._store.restore.is_in_progress():
             # What an older state has of them is not all ended there yet.
             return False
         # Redis first: what is marked here is never looked at again. It drops only these very versions.
         faults.point("housekeeping.before_forget")
-        await self._store.forget(items)
+        await self._store.jobs.forget(items)
         faults.point("housekeeping.before_mark")
         await self._ledger.mark_forgotten(items)
         faults.point("housekeeping.after_mark")

@@ -15,7 +15,7 @@ LOOK_MS = 100.0
 
 async def mark_of(store: Store) -> Mark:
     """What Redis holds now, or has dropped by now, is in the ledger once it has these entries. Unavailable."""
-    return {s: parse_position(await store.stream_last(s)) for s in STREAMS}
+    return {s: parse_position(await store.journal.get_last_id(s)) for s in STREAMS}
 
 
 async def behind(ledger: Ledger, *, shard: str, mark: Mark) -> list[str]:
@@ -27,12 +27,12 @@ async def unsettled(store: Store) -> bool:
     """Whether Redis may lack what is on its way back to it: it is not open, a restoration is at work, or workers may still
     present attempts that it does not know. Unavailable.
     """
-    marker = await store.marker()
+    marker = await store.recovery.get_marker()
     if (
         marker is None
         or not marker.matches
         or marker.state != "open"
-        or await store.time() < marker.recovery_grace_until
+        or await store.clock.read() < marker.recovery_grace_until
     ):
         return True
-    return await store.restore_in_progress()
+    return await store.restore.is_in_progress()

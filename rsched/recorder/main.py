@@ -39,9 +39,9 @@ async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: 
         for shard in tags:
             store = Store.open(settings.redis_url, prefix=settings.prefix, shard=shard, clock=clock)
             stack.push_async_callback(_closed, store)
-            store.metrics = metrics
+            store.connection.metrics = metrics
             watches.append(ShardWatch(store, ledger, shard=shard, metrics=metrics, clock=clock))
-            ladders.append(LoadShedding(store, log=_log))
+            ladders.append(LoadShedding(store.recovery, store.server, log=_log))
             recorders.append(ShardRecorder(store, ledger, shard=shard, settings=settings, clock=clock))
         # Last in, first out: the loops end before what they use is closed.
         group = await stack.enter_async_context(anyio.create_task_group())

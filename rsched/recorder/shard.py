@@ -162,7 +162,7 @@ class ShardRecorder:
         progress = Progress(self._store, background_restore)
         compare = Reconciler(
             self._store, self._ledger, shard=self._shard, clock=self._clock, lease_ms=self._settings.lease_ms,
-            count=self._store.metrics.repaired,
+            count=self._store.connection.metrics.repaired,
         )  # fmt: skip
 
         async def step() -> bool:
@@ -177,7 +177,7 @@ class ShardRecorder:
             await self._clock.sleep(_WATCH_MS)
             await lock.check()
             try:
-                marker = await self._store.marker()
+                marker = await self._store.recovery.get_marker()
             except Unavailable:
                 continue  # the loops say so
             if marker is None or not marker.matches or marker.state != "open" or marker.generation != generation:

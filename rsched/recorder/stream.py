@@ -72,7 +72,7 @@ class StreamRecorder:
             return True
         self._position = new[-1]
         aside = self._ledger.quarantined(self._shard, self._stream) - aside
-        count_recorded(self._store.metrics, self._stream, events, aside=aside)
+        count_recorded(self._store.connection.metrics, self._stream, events, aside=aside)
         faults.point("recorder.after_commit")
         await self._trim()
         if self._linger_ms and block_ms and len(events) < self._batch // 2:
@@ -80,7 +80,7 @@ class StreamRecorder:
         return True
 
     async def _read(self, position: Position, block_ms: int) -> None:
-        found = await self._store.read_journal({self._stream: str(position)}, block_ms=block_ms, count=_ENTRIES)
+        found = await self._store.journal.read({self._stream: str(position)}, block_ms=block_ms, count=_ENTRIES)
         for _, entry_id, pairs in found:
             self._buffer.append((parse_position(entry_id), [_event(kind, payload) for kind, payload in pairs]))
 
@@ -108,8 +108,8 @@ class StreamRecorder:
         where someone else recorded.
         """
         position = parse_position(await self._ledger.position(self._shard, self._stream))
-        last = parse_position(await self._store.stream_last(self._stream))
-        if last > position and await self._store.stream_first(self._stream) is None:
+        last = parse_position(await self._store.journal.get_last_id(self._stream))
+        if last > position and await self._store.journal.get_first_id(self._stream) is None:
             await self._gap(self._stream, position, last)
             if not await self._ledger.record(
                 self._shard, stream=self._stream, expected=str(position), new=str(last), events=[]
@@ -128,7 +128,7 @@ class StreamRecorder:
             while self._recorded and now - self._recorded[0][1] >= self._keep_ms:
                 old = self._recorded.popleft()[0]
             if old is not None:
-                await self._store.trim(self._stream, str(old))
+                await self._store.journal.trim(self._stream, str(old))
                 faults.point("recorder.after_trim")
 
 

@@ -1,6 +1,7 @@
-"""Every metric, declared once, and what a process counts with. Renders the exposition format of Prometheus.
+"""Declares every metric once, counts them for a process, and renders them in the exposition format of Prometheus.
 
-One object a process, handed down; of its event loop alone. docs/metrics.md lists the same metrics, checked by a test.
+A process has one `Metrics` object, which is handed down and belongs to its event loop alone. docs/metrics.md lists the same
+metrics; a test holds the two together.
 """
 
 from __future__ import annotations
@@ -44,40 +45,44 @@ LATENESS = _histogram(
 )  # fmt: skip
 ATTEMPTS = _counter(
     "rsched_attempts_finished_total", _WORKER,
-    "Attempts whose end Redis has taken: succeeded, retrying, dead, cancelled; or refused, where it was too late.",
+    "Attempts whose end Redis has answered: succeeded, retrying, dead, cancelled; or refused, because it came too late.",
     "queue", "team", "outcome", capped="team",
 )  # fmt: skip
 ATTEMPTS_DROPPED = _counter(
-    "rsched_attempts_dropped_total", _WORKER, "Attempts that were stopped because their lease was over, or lost."
+    "rsched_attempts_dropped_total", _WORKER, "Attempts that were stopped because their lease had ended or was lost."
 )
 ATTEMPTS_REQUEUED = _counter(
-    "rsched_attempts_requeued_total", _WORKER, "Runs that were fetched and, as the worker stopped, not started."
+    "rsched_attempts_requeued_total",
+    _WORKER,
+    "Runs that were fetched and put back unstarted, because the worker was stopping.",
 )
 ATTEMPTS_RUNNING = _gauge("rsched_attempts_running", _WORKER, "Attempts under way in this worker.")
 RESULTS_WAITING = _gauge("rsched_results_waiting", _WORKER, "Ended attempts that Redis has not answered for yet.")
-CONCURRENCY = _gauge("rsched_worker_concurrency", _WORKER, "Attempts that this worker makes at once at most.")
+CONCURRENCY = _gauge("rsched_worker_concurrency", _WORKER, "The most attempts that this worker makes at once.")
 
 CLAIMED = _counter("rsched_claimed_runs_total", _SCHEDULER, "Runs made from due jobs.")
 RELEASED = _counter("rsched_released_runs_total", _SCHEDULER, "Runs that came due and went to a queue.")
-MISFIRES = _counter("rsched_misfires_total", _SCHEDULER, "Late jobs that were settled by their misfire policy.")
+MISFIRES = _counter("rsched_misfires_total", _SCHEDULER, "Late jobs to which their misfire policy was applied.")
 REAPED = _counter(
     "rsched_reaped_attempts_total", _SCHEDULER, "Attempts whose lease ended without a word from their worker."
 )
 PARTITIONS = _gauge("rsched_partitions_held", _SCHEDULER, "Partitions that this scheduler owns.", "shard")
 
 RECORDED = _counter("rsched_recorded_events_total", _RECORDER, "Events written to Postgres.", "stream")
-TRANSACTIONS = _counter("rsched_record_transactions_total", _RECORDER, "Transactions that wrote them.", "stream")
+TRANSACTIONS = _counter(
+    "rsched_record_transactions_total", _RECORDER, "Transactions that wrote events to Postgres.", "stream"
+)
 SKIPPED = _counter(
     "rsched_skipped_occurrences_total", _RECORDER, "Occurrences put on record as skipped.", "reason", capped="reason"
 )
-REPAIRS = _counter("rsched_repairs_total", _RECORDER, "Inconsistencies that were fixed.", "kind")
+REPAIRS = _counter("rsched_repairs_total", _RECORDER, "Inconsistencies that the reconciler repaired.", "kind")
 LAG_ENTRIES = _gauge(
-    "rsched_journal_lag_entries", _RECORDER, "Entries of the journal that Postgres does not have.", *_STREAM
+    "rsched_journal_lag_entries", _RECORDER, "Entries of the journal that Postgres does not have yet.", *_STREAM
 )
 LAG_SECONDS = _gauge(
     "rsched_journal_lag_seconds",
     _RECORDER,
-    "How long the oldest of them has waited at least; in steps of 5 s.",
+    "How long the oldest entry that Postgres lacks has waited at least; in steps of 5 s.",
     *_STREAM,
 )
 POSITION = _gauge(
@@ -87,21 +92,24 @@ LEDGER_UP = _gauge("rsched_postgres_up", _RECORDER, "1 when Postgres answered th
 
 REDIS_UP = _gauge("rsched_redis_up", _RECORDER, "1 when Redis answered the last time it was asked.", *_SHARD)
 CLOSED = _gauge("rsched_shard_closed", _RECORDER, "1 unless the shard is open on the server that answers.", *_SHARD)
-GENERATION = _gauge("rsched_shard_generation", _RECORDER, "Number of the shard's recovery.", *_SHARD)
+GENERATION = _gauge("rsched_shard_generation", _RECORDER, "Number of the shard's latest recovery.", *_SHARD)
 LOAD_LEVEL = _gauge(
     "rsched_load_level",
     _RECORDER,
-    "For want of memory: 0 all goes on, 1 no creates, 2 no claims and fetches either.",
+    "Level of load shedding: 0 all goes on, 1 new jobs are refused, 2 claims and fetches stop too.",
     *_SHARD,
 )
 IN_RECOVERY_GRACE = _gauge(
     "rsched_runs_in_recovery_grace",
     _RECORDER,
-    "Runs due before the last closing that wait for workers to adopt.",
+    "Runs due before the last recovery that wait until workers have adopted them.",
     *_SHARD,
 )
 UNCONFIRMED = _gauge(
-    "rsched_unconfirmed_workers", _RECORDER, "Workers that have not said yet what they hold since.", *_SHARD
+    "rsched_unconfirmed_workers",
+    _RECORDER,
+    "Workers that have not said since the last recovery which attempts they have.",
+    *_SHARD,
 )
 DUE = _gauge("rsched_due_jobs", _RECORDER, "Jobs that have a next occurrence; counted over 80 s.", *_SHARD)
 CLAIM_LAG = _gauge("rsched_claim_lag_seconds", _RECORDER, "How far past its instant the earliest due job is.", *_SHARD)
@@ -109,8 +117,8 @@ STAGED = _gauge("rsched_staged_runs", _RECORDER, "Runs claimed ahead of their in
 RETRIES = _gauge("rsched_retrying_runs", _RECORDER, "Runs that wait for their backoff.", *_SHARD)
 UNFINISHED_RUNS = _gauge("rsched_unfinished_runs", _RECORDER, "Runs that are not final.", *_SHARD)
 LEASES = _gauge("rsched_leases", _RECORDER, "Attempts under a lease.", *_SHARD)
-CATCHUP = _gauge("rsched_catchup_ranges", _RECORDER, "Ranges of late occurrences still to be paid out.", *_SHARD)
-CATCHUP_LAG = _gauge("rsched_catchup_lag_seconds", _RECORDER, "How far past its instant the next catch_up is.", *_SHARD)
+CATCHUP = _gauge("rsched_catchup_ranges", _RECORDER, "Catch-up ranges whose runs are not all enqueued yet.", *_SHARD)
+CATCHUP_LAG = _gauge("rsched_catchup_lag_seconds", _RECORDER, "How late the next run of a catch-up range is.", *_SHARD)
 QUARANTINE = _gauge(
     "rsched_quarantined_entries", _RECORDER, "Entries in Redis that could not be read and were quarantined.", *_SHARD
 )
@@ -121,7 +129,7 @@ RESTORE_LEFT = _gauge(
     "rsched_restore_jobs_left", _RECORDER, "Jobs still to be written back to Redis after a loss.", *_SHARD
 )
 DEPTH = _gauge(
-    "rsched_queue_depth", _RECORDER, "Runs that wait for a worker: the 200 longest queue_keys, the rest as team _other.",
+    "rsched_queue_depth", _RECORDER, "Runs that wait for a worker: the 200 longest queue keys, the rest as team _other.",
     "shard", "queue", "team", "priority",
 )  # fmt: skip
 MEMORY = _gauge("rsched_redis_memory_used_bytes", _RECORDER, "Memory that Redis uses.", *_SHARD)
@@ -158,7 +166,10 @@ ALERT_KINDS = ("job_invalid", "quarantined_event", "journal_gap", "writes_lost",
 
 
 class Metrics(Collector):
-    """What one process of a kind counts. `before_scrape`: called right before rendering, to set what is only read then."""
+    """Counts what one process of a kind does.
+
+    `before_scrape` holds functions that are called right before rendering, to set what is only read then.
+    """
 
     def __init__(self, kind: str = "") -> None:
         self.kind = kind
@@ -177,9 +188,11 @@ class Metrics(Collector):
         self._registry: CollectorRegistry | None = None
 
     def number(self, declared: Declared) -> Numbers:
+        """Returns the series of a counter or gauge."""
         return self._numbers[declared.name]
 
     def histogram(self, declared: Declared) -> Histograms:
+        """Returns the series of a histogram."""
         return self._histograms[declared.name]
 
     def add(self, declared: Declared, *labels: str, by: float = 1) -> None:
@@ -191,18 +204,20 @@ class Metrics(Collector):
         self.number(declared).child(*labels).set(value)
 
     def script(self, verb: str, seconds: float) -> None:
+        """Counts one call of a script, from sending it to its reply."""
         self._scripts.child(verb).observe(seconds)
 
     def repaired(self, kind: str, count: int = 1) -> None:
-        """The reconciler fixed `count` inconsistencies of a kind; kinds are a handful of fixed words."""
+        """Counts what the reconciler repaired: `count` inconsistencies of a kind, which is one of a handful of fixed words."""
         if count:
             self.add(REPAIRS, kind, by=count)
 
     def alert(self, kind: str) -> None:
-        """Somebody has to look: one of ALERT_KINDS."""
+        """Counts a thing that somebody has to look at; `kind` is one of ALERT_KINDS."""
         self.add(ALERTS, kind)
 
     def collect(self) -> Iterator[Metric]:
+        """Yields a family for each metric that has a value, as prometheus_client asks for them."""
         for prepare in self.before_scrape:
             prepare()
         families: list[Numbers | Histograms] = [*self._numbers.values(), *self._histograms.values()]
@@ -212,7 +227,7 @@ class Metrics(Collector):
                 yield family.metric()
 
     def render(self) -> bytes:
-        """In the text format, with the process' own numbers."""
+        """Returns all metrics in the text format, with the process' own numbers."""
         if self._registry is None:
             self._registry = CollectorRegistry()
             ProcessCollector(registry=self._registry)

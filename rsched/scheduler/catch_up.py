@@ -12,9 +12,9 @@ from rsched.core.jobs.packed import JobRecord
 from rsched.core.schedule.schedule import Schedule
 from rsched.core.states import JobState
 from rsched.runtime.clock import Clock
+from rsched.scheduler.ports import CatchupStore
 from rsched.scheduler.schedules import Schedules
-from rsched.store.store import Store
-from rsched.store.ticks import CatchupRange
+from rsched.store.catchup import CatchupRange
 
 PACE_MS = 1000
 _PAGE = 500
@@ -29,7 +29,7 @@ class CatchUp:
 
     def __init__(
         self,
-        store: Store,
+        store: CatchupStore,
         *,
         per_s: int,
         share: float,
@@ -44,7 +44,7 @@ class CatchUp:
 
     async def step(self) -> bool:
         """Pays what may be paid now; more: a full page of ranges was looked at."""
-        ranges = await self._store.catchup(limit=_PAGE)
+        ranges = await self._store.catchup.list_due(limit=_PAGE)
         if not ranges:
             return False
         jobs = list(dict.fromkeys(r.job for r in ranges))
@@ -58,7 +58,7 @@ class CatchUp:
             if found.job not in active:
                 # The script puts the rest on record as skipped.
                 left = _count(found, paused[found.job][1]) if found.job in paused else 0
-                await self._store.catch_up(
+                await self._store.catchup.enqueue(
                     found, occurrences=[], rest=None, pace_ms=PACE_MS, most=self._per_s, left=left
                 )
                 continue
@@ -74,7 +74,7 @@ class CatchUp:
                 behind = 1 + before[found.job] // self._per_s
                 before[found.job] += min(_count(found, schedule), _MOST_BEHIND)
                 waiting.append((found, behind * PACE_MS))
-        await self._store.put_off(waiting)
+        await self._store.catchup.postpone(waiting)
         return len(ranges) == _PAGE
 
     async def _pay(self, found: CatchupRange, schedule: Schedule, most: int) -> int:
@@ -82,7 +82,7 @@ class CatchUp:
         pending = [t for t in schedule.upcoming(found.start - 1, most + 1) if t <= found.end]
         rest = found._replace(start=pending[most]) if len(pending) > most else None
         left = len(pending) if rest is None else _count(found, schedule)
-        tag = await self._store.catch_up(
+        tag = await self._store.catchup.enqueue(
             found, occurrences=pending[:most], rest=rest, pace_ms=PACE_MS, most=self._per_s, left=left
         )
         return min(len(pending), most) if tag == "ok" else 0
@@ -93,14 +93,14 @@ class Room:
     second so that catching up goes on at all.
     """
 
-    def __init__(self, store: Store, *, share: float, schedulers: Callable[[], int], clock: Clock) -> None:
+    def __init__(self, store: CatchupStore, *, share: float, schedulers: Callable[[], int], clock: Clock) -> None:
         self._store, self._share, self._schedulers, self._clock = store, share, schedulers, clock
         self._seen: dict[str, tuple[int, int]] = {}
         self._room: dict[str, float] = {}
 
     async def learn(self, queues: Collection[str]) -> None:
         now = self._clock.boot_ms()
-        for queue, load in (await self._store.queue_loads(sorted(queues))).items():
+        for queue, load in (await self._store.catchup.measure_queues(sorted(queues))).items():
             started, since = self._seen.get(queue, (load.started, now - PACE_MS))
             self._seen[queue] = load.started, now
             if not load.waiting:

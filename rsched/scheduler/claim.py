@@ -11,9 +11,9 @@ from rsched.core.schedule.misfire import SkippedRange, apply_misfire_policy, old
 from rsched.core.schedule.schedule import Schedule
 from rsched.runtime.clock import Clock
 from rsched.runtime.metrics import CLAIMED, MISFIRES
+from rsched.scheduler.ports import ClaimStore
 from rsched.scheduler.schedules import Schedules
-from rsched.store.store import Store
-from rsched.store.ticks import CalendarNeed, MisfireItem
+from rsched.store.run_values import MisfireItem, MissingOccurrences
 
 WITHIN_MS = 2000
 CALENDAR_LENGTH = 128
@@ -25,7 +25,7 @@ class Claimer:
 
     def __init__(
         self,
-        store: Store,
+        store: ClaimStore,
         scheduler: str,
         *,
         epochs: Mapping[int, int] | None,
@@ -45,24 +45,24 @@ class Claimer:
     async def step(self) -> bool:
         """Claims one batch; more: some partition still has something due."""
         within = min(WITHIN_MS, self._lookahead_ms)
-        due, self.next_head = await self._store.heads(within_ms=within)
+        due, self.next_head = await self._store.partitions.list_due(within_ms=within)
         epochs = self._epochs
         partitions = [(p, 0) for p in due] if epochs is None else [(p, epochs[p]) for p in due if p in epochs]
         if not partitions:
             return False
         began = self._clock.perf_s()
-        reply = await self._store.claim(
+        reply = await self._store.runs.claim(
             self._scheduler, horizon_ms=self._lookahead_ms, limit=self._batch, partitions=partitions
         )
         self._adapt(self._clock.perf_s() - began, reply.total)
         if reply.stale:
             self._lost(reply.stale)
         if reply.total:
-            self._store.metrics.add(CLAIMED, by=reply.total)
+            self._store.connection.metrics.add(CLAIMED, by=reply.total)
             self._claimed()
         if reply.needs:
             await self._fill(reply.needs)
-        if reply.late and self._store.unsure_of_time:
+        if reply.late and self._store.clock.stepped_recently:
             # They stay due: what a clock that stepped makes too late may be on time once it is set right.
             return bool(reply.total or reply.needs)
         if reply.late:
@@ -76,7 +76,7 @@ class Claimer:
         elif took_s < _SCRIPT_BUDGET_S:
             self._batch = min(self._largest, int(self._batch * 1.2) + 1)
 
-    async def _fill(self, needs: list[CalendarNeed]) -> None:
+    async def _fill(self, needs: list[MissingOccurrences]) -> None:
         """Computes the calendars that claim asked for: each distinct schedule once, whatever the number of its jobs."""
         found = await self._schedules.of_all([need.job for need in needs])
         for need in needs:
@@ -88,7 +88,7 @@ class Claimer:
             except Exception as error:  # noqa: BLE001 - whatever is wrong with one job must not stop the others
                 await self._schedules.invalidate(need.job, error)
                 continue
-            await self._store.cache_occurrences(
+            await self._store.partitions.cache_occurrences(
                 need.schedule, after=need.after, occurrences=occurrences, ended=len(occurrences) < CALENDAR_LENGTH
             )
 
@@ -100,8 +100,8 @@ class Claimer:
             except Exception as error:  # noqa: BLE001 - as above
                 await self._schedules.invalidate(job, error)
         if items:
-            await self._store.misfire(items)
-            self._store.metrics.add(MISFIRES, by=len(items))
+            await self._store.runs.resolve_misfires(items)
+            self._store.connection.metrics.add(MISFIRES, by=len(items))
             self._claimed()
 
 

@@ -66,7 +66,7 @@ class ShardScheduler:
         )
 
     def _gauge(self) -> None:
-        self._store.metrics.put(PARTITIONS, self._store.keys.shard, value=len(self.ownership.epochs))
+        self._store.connection.metrics.put(PARTITIONS, self._store.keys.shard, value=len(self.ownership.epochs))
 
     def _lost(self, partitions: list[int]) -> None:
         self.ownership.lost(partitions)
@@ -82,13 +82,13 @@ class ShardScheduler:
     def _until(self, instant: int | None) -> float:
         """ms to sleep until an instant of Redis' clock, at most the polling interval."""
         poll = float(self._settings.poll_ms)
-        return poll if instant is None else min(poll, max(1.0, instant - self._store.now_ms()))
+        return poll if instant is None else min(poll, max(1.0, instant - self._store.clock.now_ms()))
 
     def _own_idle(self) -> float:
         renew = float(self._settings.partition_renew_ms)
         end = self.ownership.next_end
         # Looked at when another's lease ends, so that a dead one is followed at once.
-        return renew if end is None else min(renew, max(1.0, end + 1 - self._store.now_ms()))
+        return renew if end is None else min(renew, max(1.0, end + 1 - self._store.clock.now_ms()))
 
     def _claim_idle(self) -> float:
         head = self.claimer.next_head
@@ -98,7 +98,7 @@ class ShardScheduler:
         outage = Outage("signals", self._log)
         while True:
             try:
-                async for kind, argument in self._store.signals():
+                async for kind, argument in self._store.signals.listen():
                     outage.over()
                     if kind == "due":
                         self._woken(int(argument))
@@ -116,7 +116,7 @@ class ShardScheduler:
     async def run(self, stop: anyio.Event) -> None:
         """Until stop; then the partitions are free for the others at once."""
         poll = self._settings.poll_ms
-        self._store.metrics.before_scrape.append(self._gauge)
+        self._store.connection.metrics.before_scrape.append(self._gauge)
         async with anyio.create_task_group() as group:
             loops: list[tuple[str, Step, Wake, Callable[[], float]]] = [
                 ("claim", self.claimer.step, self._claim_wake, self._claim_idle),
@@ -124,7 +124,12 @@ class ShardScheduler:
                 ("catch-up", self.catch_up.step, self._slow_wake, lambda: float(poll)),
                 ("reap", self.reaper.step, Wake(), lambda: float(poll)),
                 ("resume", self.resumer.step, Wake(), lambda: float(poll)),
-                ("load_level", LoadShedding(self._store, log=self._log).step, Wake(), lambda: EVERY_MS),
+                (
+                    "load_level",
+                    LoadShedding(self._store.recovery, self._store.server, log=self._log).step,
+                    Wake(),
+                    lambda: EVERY_MS,
+                ),
                 ("refresh", self.refresh.step, Wake(), lambda: _REFRESH_WAIT_MS if self.refresh.waits else float(poll)),
             ]
             if self._settings.ownership:
@@ -160,7 +165,7 @@ async def run_scheduler(settings: SchedulerSettings, stop: anyio.Event, *, clock
     try:
         async with served(metrics, settings), anyio.create_task_group() as group:
             for store in stores:
-                store.metrics = metrics
+                store.connection.metrics = metrics
                 group.start_soon(ShardScheduler(store, name, settings=settings, clock=clock).run, stop)
     finally:
         for store in stores:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 
 from rsched.core.ids import PARTITIONS
-from rsched.store.store import Store
+from rsched.scheduler.ports import OwnershipStore
 
 
 def fair_share(scheduler: str, live: Iterable[str]) -> frozenset[int]:
@@ -29,13 +29,13 @@ class Ownership:
     `next_end`: when (Redis-clock ms) the first lease of another scheduler ends unless it is renewed.
     """
 
-    def __init__(self, store: Store, scheduler: str, *, lease_ms: int, log: logging.Logger) -> None:
+    def __init__(self, store: OwnershipStore, scheduler: str, *, lease_ms: int, log: logging.Logger) -> None:
         self._store, self._scheduler, self._lease_ms, self._log = store, scheduler, lease_ms, log
         self._live: tuple[str, ...] = ()
         self._share: frozenset[int] = frozenset()
         self.epochs: dict[int, int] = {}
         self.next_end: int | None = None
-        self._generation = store.generation
+        self._generation = store.connection.generation
 
     async def step(self) -> bool:
         """Renews the lease, takes what falls to this scheduler, gives up what no longer does. More: it just changed."""
@@ -43,10 +43,10 @@ class Ownership:
         take = [p for p in self._share if p not in self.epochs]
         for p in give:
             del self.epochs[p]
-        reply = await self._store.own(self._scheduler, lease_ms=self._lease_ms, take=take, give=give)
-        if self._store.generation != self._generation:
+        reply = await self._store.partitions.acquire(self._scheduler, lease_ms=self._lease_ms, take=take, give=give)
+        if self._store.connection.generation != self._generation:
             # Opened anew: Redis may have forgotten who owned what, so all are taken again.
-            self._generation = self._store.generation
+            self._generation = self._store.connection.generation
             self.epochs.clear()
             self.epochs.update(reply.taken)
             self._live = ()
@@ -73,5 +73,5 @@ class Ownership:
 
     async def leave(self) -> None:
         """Frees all partitions for the others at once."""
-        await self._store.own(self._scheduler, lease_ms=0)
+        await self._store.partitions.acquire(self._scheduler, lease_ms=0)
         self.epochs.clear()

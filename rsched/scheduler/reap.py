@@ -7,20 +7,20 @@ import random
 
 from rsched.core.retry import backoff_ms
 from rsched.runtime.metrics import REAPED
-from rsched.store.store import Store
-from rsched.store.ticks import ReapItem
+from rsched.scheduler.ports import ReapStore
+from rsched.store.run_values import ReapItem
 
 _PAGE = 100
 
 
 class Reaper:
-    def __init__(self, store: Store, *, after_ms: int, rng: random.Random, log: logging.Logger) -> None:
+    def __init__(self, store: ReapStore, *, after_ms: int, rng: random.Random, log: logging.Logger) -> None:
         self._store, self._after_ms, self._rng, self._log = store, after_ms, rng, log
 
     async def step(self) -> bool:
-        expired, more = await self._store.expired(after_ms=self._after_ms, limit=_PAGE)
+        expired, more = await self._store.runs.expired_leases(after_ms=self._after_ms, limit=_PAGE)
         # Asked after the reply, whose own time may show the step. By a clock that stepped ahead, leases end that workers keep.
-        if not expired or self._store.unsure_of_time:
+        if not expired or self._store.clock.stepped_recently:
             return False
         items = []
         for run, record, job in expired:
@@ -33,10 +33,10 @@ class Reaper:
                 items.append(ReapItem(run, fence, "D", 0))
             else:
                 items.append(ReapItem(run, fence, "T", backoff_ms(retry, attempt, self._rng)))
-        tags = await self._store.reap(items, after_ms=self._after_ms)
+        tags = await self._store.runs.reap(items, after_ms=self._after_ms)
         reaped = tags.count("ok")
         if reaped:
-            self._store.metrics.add(REAPED, by=reaped)
+            self._store.connection.metrics.add(REAPED, by=reaped)
             self._log.warning("leases ended without a word from their workers: %d", reaped)
         # What could not be reaped now would be found again at once.
         return more and (reaped > 0 or "missing" in tags)

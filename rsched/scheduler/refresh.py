@@ -12,9 +12,9 @@ from rsched.core.jobs.packed import JobHead, JobRecord, unpack_head
 from rsched.core.schedule import zones
 from rsched.core.schedule.schedule import Schedule, calendar_names
 from rsched.core.states import JobState
+from rsched.scheduler.ports import RefreshStore
 from rsched.scheduler.schedules import Schedules
 from rsched.store.jobs import PutItem
-from rsched.store.store import Store
 
 _STATES = (JobState.ACTIVE, JobState.PAUSED)
 
@@ -37,7 +37,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 class Refresher:
     """Goes through all jobs, page by page. Safe beside everything else: a job that changes meanwhile is looked at again."""
 
-    def __init__(self, store: Store, *, log: logging.Logger) -> None:
+    def __init__(self, store: RefreshStore, *, log: logging.Logger) -> None:
         self._store = store
         self._schedules = Schedules(store, log=log)
 
@@ -49,7 +49,7 @@ class Refresher:
         for partition in range(PARTITIONS):
             cursor = -1
             while cursor:
-                cursor, page = await self._store.page_of_jobs(partition, cursor=max(cursor, 0))
+                cursor, page = await self._store.jobs.read_heads(partition, cursor=max(cursor, 0))
                 wanted = [job for job, value in page if _may_change(value, team)]
                 if wanted:
                     await self._page(wanted, calendar, counts, by_zone)
@@ -81,7 +81,7 @@ class Refresher:
         self, changed: dict[JobId, tuple[JobRecord, Schedule]], counts: Counter[str], by_zone: Counter[str]
     ) -> list[JobId]:
         """The jobs that were changed by others meanwhile."""
-        now, dues = await self._store.time(), await self._store.dues(list(changed))
+        now, dues = await self._store.clock.read(), await self._store.jobs.get_due_times(list(changed))
         items = []
         for job, (record, schedule) in changed.items():
             if record.head.state is JobState.ACTIVE and dues.get(job, now + 1) <= now:
@@ -95,7 +95,7 @@ class Refresher:
             )
         if not items:
             return []
-        reply = await self._store.put(items, atomic=False)
+        reply = await self._store.jobs.put(items, atomic=False)
         for item, tag in zip(items, reply.tags, strict=True):
             if tag == "ok":
                 record, schedule = changed[item.job]
@@ -138,7 +138,7 @@ def _renewed(record: JobRecord, schedule: Schedule, *, now: int, due: int | None
 class RefreshLoop:
     """Refreshes jobs when this process brings newer time-zone data than was used before, and when a calendar changed."""
 
-    def __init__(self, store: Store, *, log: logging.Logger) -> None:
+    def __init__(self, store: RefreshStore, *, log: logging.Logger) -> None:
         self._store, self._log = store, log
         self._refresher = Refresher(store, log=log)
         self._told: str | None = None
@@ -151,30 +151,30 @@ class RefreshLoop:
         if generation is None:
             self.waits = True
             return False
-        own, stored = zones.tzdata_version(), await self._store.tzdata()
+        own, stored = zones.tzdata_version(), await self._store.refreshes.get_tzdata()
         if stored is None or stored < own:
             report = await self._refresher.refresh()
             self.waits = report.late > 0 or await self._all_there() != generation
             if not self.waits:
-                await self._store.set_tzdata(own)
+                await self._store.refreshes.set_tzdata(own)
                 _tell(self._log, f"schedules go by tzdata {own} now", report, before=stored or "")
             return False
         if stored > own and self._told != stored:
             self._told = stored
             self._log.warning("this process has tzdata %s, others have %s: upgrade it", own, stored)
-        for team, name, version in await self._store.pending_refreshes():
+        for team, name, version in await self._store.refreshes.list_pending():
             report = await self._refresher.refresh(team=team, calendar=name)
             waits = report.late > 0 or await self._all_there() != generation
             self.waits |= waits
             if not waits:
-                await self._store.refreshed(team, name, version)
+                await self._store.refreshes.finish(team, name, version)
                 _tell(self._log, "a calendar changed", report, calendar=f"{team}/{name}")
         return False
 
     async def _all_there(self) -> int | None:
         """The generation in force; None while definitions are being restored: going through all jobs would miss some."""
-        marker = await self._store.marker()
-        return None if marker is None or await self._store.restore_in_progress() else marker.generation
+        marker = await self._store.recovery.get_marker()
+        return None if marker is None or await self._store.restore.is_in_progress() else marker.generation
 
 
 def _tell(log: logging.Logger, text: str, report: Report, **fields: object) -> None:

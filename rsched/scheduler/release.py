@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from rsched.runtime.metrics import RELEASED
-from rsched.store.store import Store
+from rsched.scheduler.ports import ReleaseStore
 
 
 class Releaser:
     """`next_at`: the next instant (Redis-clock ms) known at which something is to be released."""
 
-    def __init__(self, store: Store, *, batch: int) -> None:
+    def __init__(self, store: ReleaseStore, *, batch: int) -> None:
         self._store, self._batch = store, batch
         self.next_at: int | None = None
 
     async def step(self) -> bool:
-        reply = await self._store.release(limit=self._batch)
+        reply = await self._store.runs.release(limit=self._batch)
         self.next_at = reply.next_at
-        self._store.metrics.add(RELEASED, by=reply.total)
+        self._store.connection.metrics.add(RELEASED, by=reply.total)
         return reply.more

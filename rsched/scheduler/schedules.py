@@ -10,7 +10,7 @@ from rsched.core.ids import JobId
 from rsched.core.jobs.packed import JobHead, JobRecord
 from rsched.core.schedule.schedule import Schedule, calendar_names, load
 from rsched.core.states import JobState
-from rsched.store.store import Store
+from rsched.scheduler.ports import ScheduleStore
 
 _UNREADABLE = (ValueError, KeyError, ArithmeticError, Rejected)
 
@@ -18,7 +18,7 @@ _UNREADABLE = (ValueError, KeyError, ArithmeticError, Rejected)
 class Schedules:
     """quarantined: how many jobs it has quarantined so far."""
 
-    def __init__(self, store: Store, *, log: logging.Logger) -> None:
+    def __init__(self, store: ScheduleStore, *, log: logging.Logger) -> None:
         self._store, self._log = store, log
         self.quarantined = 0
 
@@ -27,7 +27,7 @@ class Schedules:
     ) -> dict[JobId, tuple[JobRecord, Schedule]]:
         """Those of the jobs that are in that state and can be read; the others were quarantined just now."""
         found: dict[JobId, tuple[JobRecord, Schedule]] = {}
-        for job, record in (await self._store.get_jobs(jobs)).items():
+        for job, record in (await self._store.jobs.get_many(jobs)).items():
             if isinstance(record, Exception):
                 await self.invalidate(job, record)
                 continue
@@ -43,13 +43,16 @@ class Schedules:
         names = calendar_names(record.definition)
         if not names:
             return load(record.definition)
-        calendars = await self._store.get_calendar(record.definition.team, names)
+        calendars = await self._store.calendars.get_many(record.definition.team, names)
         return load(record.definition, calendars={n: c.entries for n, c in calendars.items()})
 
     async def invalidate(self, job: JobId, error: Exception) -> None:
         """Sets the job aside as invalid, unless it was changed meanwhile or does not run anyway."""
-        head = await self._store.get_head(job)
-        if head is not None and (await self._store.invalidate(job, schedule_version=head.schedule_version)).tag == "ok":
+        head = await self._store.jobs.get_head(job)
+        if (
+            head is not None
+            and (await self._store.jobs.invalidate(job, schedule_version=head.schedule_version)).tag == "ok"
+        ):
             self.quarantined += 1
-            self._store.metrics.alert("job_invalid")
+            self._store.connection.metrics.alert("job_invalid")
             self._log.error("job quarantined as invalid: %s", error, extra={"fields": {"job": job}})

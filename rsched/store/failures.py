@@ -37,7 +37,7 @@ _IN_PIPELINE = re.compile(
     re.DOTALL,
 )
 _IN_SCRIPT = re.compile(r" script: (?:[0-9a-f]{40}, )?on @user_script:(?P<line>\d+)\.?$")
-_DENIED_MEND = (
+_DENIED_FIX = (
     "let the user that RSCHED_REDIS_URL names run all commands on its keys and channels again (ACL SETUSER, or the file that"
     " ACL LOAD reads)"
 )
@@ -50,8 +50,8 @@ class DamagedKey(NeedsFixing):
 def _told(error: RedisError) -> tuple[str, str, str]:
     """(code, reply without it, command or "")."""
     text, command = str(error), ""
-    if found := _IN_PIPELINE.match(text):
-        text, command = found["reply"], found["command"]
+    if in_pipeline := _IN_PIPELINE.match(text):
+        text, command = in_pipeline["reply"], in_pipeline["command"]
     # The client takes the word off where it has a class for it.
     code = getattr(error, "status_code", None) or ""
     if not code:
@@ -63,7 +63,7 @@ def _told(error: RedisError) -> tuple[str, str, str]:
 
 
 def passes(error: ResponseError) -> bool:
-    """Whether the same command may succeed later: by itself, or once people have fixed something."""
+    """Returns whether the same command may succeed later: by itself, or once people have fixed something."""
     code, reply, _ = _told(error)
     return (
         code in _PASSING
@@ -79,7 +79,13 @@ def _damaged(code: str, reply: str) -> bool:
 
 
 def translate(error: RedisError, *, script: Script | None = None, marker: str = "") -> Unavailable:
-    """What a client error means to callers: all of these pass. script: what ran; marker: the shard's key."""
+    """Returns what a client error means to callers, all of which pass.
+
+    Args:
+        error: What the client raised.
+        script: The script that ran, None for a plain command.
+        marker: The key of the shard's marker, "" where it is not known.
+    """
     code, reply, command = _told(error)
     if isinstance(error, OutOfMemoryError):
         return Unavailable(f"Redis is out of memory: {reply}; raise maxmemory")
@@ -89,7 +95,7 @@ def translate(error: RedisError, *, script: Script | None = None, marker: str = 
         return _refused(code, reply)
     at, reply = _where(reply, command or " ".join(getattr(error, "__notes__", ())), script), _IN_SCRIPT.sub("", reply)
     if code == "NOPERM" or reply.startswith(_DENIED_IN_SCRIPT):
-        return NeedsFixing(f"Redis does not permit it ({code}): {reply}{at}; {_DENIED_MEND}")
+        return NeedsFixing(f"Redis does not permit it ({code}): {reply}{at}; {_DENIED_FIX}")
     if _damaged(code, reply):
         kind = "is of another type than it should be" if code == "WRONGTYPE" else "holds what it should not"
         return DamagedKey(
@@ -113,10 +119,10 @@ def _refused(code: str, reply: str) -> NeedsFixing:
 
 def _where(reply: str, command: str, script: Script | None) -> str:
     """Of the command that failed, as far as it is known: its arguments, or its place in a script."""
-    found = _IN_SCRIPT.search(reply)
-    if script is None or found is None:
+    in_script = _IN_SCRIPT.search(reply)
+    if script is None or in_script is None:
         return f" (by {command})" if command and script is None else ""
     lines = script.source.splitlines()
-    number = int(found["line"])
+    number = int(in_script["line"])
     line = lines[number - 1].strip() if 0 < number <= len(lines) else ""
     return f" (by {script.header.verb}.lua: {line})"

@@ -1,39 +1,67 @@
-"""What a shard holds, read for its metrics: one pipeline, of at most 423 commands, each of which takes Redis microseconds."""
+"""What a shard has, read for its metrics: one pipeline, of at most 423 commands, each of which takes Redis microseconds.
+
+Authority: none; the numbers are of one moment, but for the count of due jobs, which takes sixteen reads. Errors: Unavailable,
+also where a key that is read whole is damaged; a damaged queue, queue key or due set only counts as empty.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
 from rsched.core.ids import PARTITIONS
-from rsched.core.jobs.packed import unpack_run
+from rsched.store.connection import Connection, Part
 from rsched.store.failures import translate
-from rsched.store.store import Store
+from rsched.store.keys import Keys
+from rsched.store.known_queues import KnownQueues
 
-MAX_QUEUES = 40
-MAX_LANES = 300
 _TEAMS = 100
-_PRIORITIES = ("0", "1", "2")
 # The due sets are counted in turns, all of them in sixteen reads: the client needs 50 us a command.
 TURN = PARTITIONS // 16
 # Waiting runs looked at to find queues that no worker serves, which nothing else in Redis names.
 _SAMPLE = 32
-_FORGET_READS = 720
+
+Values = Mapping[str, Any]
 
 
 class ShardGauges(NamedTuple):
-    """Instants in ms of Redis' clock; ages in ms, 0 where nothing is late. depth: queue_key -> runs waiting.
+    """What a shard has. Instants are ms by Redis' clock; ages are ms, 0 where nothing is late.
 
-    due: None until all partitions were counted once. last: stream -> last id ever added, "0-0" for none.
+    Attributes:
+        now: When it was read.
+        open: Whether the shard is open on the server that answers.
+        generation: Its generation.
+        load_level: The load-shedding level.
+        in_recovery_grace: Runs that release passes over until workers have adopted.
+        unconfirmed: Workers that have not adopted since the shard was opened.
+        due: Jobs with a due time, None until all partitions were counted once.
+        claim_lag_ms: How late the earliest due time is.
+        staged: Runs that wait for their instant.
+        retries: Runs that wait for the end of a backoff.
+        unfinished_runs: Runs that are not final.
+        leases: Attempts under a lease.
+        catchup: Catch-up ranges.
+        catchup_lag_ms: How late the first of them is.
+        quarantine: Quarantined entries.
+        workers: Live workers.
+        schedulers: Live schedulers.
+        owned: Partitions that a live scheduler owns.
+        restore_left: Jobs that a restore has still to write.
+        depth: Queue key -> runs that wait, for the longest queue keys.
+        memory: Bytes in use.
+        memory_max: The limit, 0 for none.
+        scripts_s: Seconds that the server has spent on scripts.
+        last: Stream -> the last id ever added, "0-0" for none.
     """
 
     now: int
     open: bool
     generation: int
     load_level: int
-    held: int
+    in_recovery_grace: int
     unconfirmed: int
     due: int | None
     claim_lag_ms: int
@@ -55,151 +83,183 @@ class ShardGauges(NamedTuple):
     last: dict[str, str]
 
 
-class GaugeReader:
-    """Keeps what one read learns for the next: queue_keys that have work, and how far the count of the due sets is."""
+class Row(NamedTuple):
+    """One value of a shard.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._queues: dict[str, int] = {}
-        self._queue_keys: tuple[str, ...] = ()
+    Attributes:
+        name: A field of ShardGauges, or what rows below and the reader use.
+        command: Puts the command that reads it into the pipeline; None where it follows from rows above.
+        decode: Makes the value of the reply (None without a command) and of the values of the rows above.
+        takes_errors: Whether `decode` is given an error of the command, too, instead of its being raised.
+    """
+
+    name: str
+    command: Callable[[Pipeline, Keys], object] | None
+    decode: Callable[[Any, Values], Any]
+    takes_errors: bool = False
+
+
+def _number(reply: Any, _: Values) -> int:
+    return int(reply)
+
+
+def _as_it_is(reply: Any, _: Values) -> Any:
+    return reply
+
+
+def _lag(reply: Any, values: Values) -> int:
+    """Of the first member of a sorted set whose scores are instants."""
+    return max(0, values["now"] - int(reply[0][1])) if reply else 0
+
+
+def _is_open(_: Any, values: Values) -> bool:
+    marker, info = values["marker"], values["info"]
+    return bool(
+        marker.get("state") == "open"
+        and marker.get("run_id") == info["run_id"]
+        and marker.get("repl_id") == info["master_replid"]
+    )
+
+
+def _scripts_s(_: Any, values: Values) -> float:
+    return sum(float(values["info"].get(f"cmdstat_{c}", {}).get("usec", 0)) for c in ("evalsha", "eval")) / 1e6
+
+
+def _restore_left(reply: Any, _: Values) -> int:
+    phase, total, done = reply
+    return max(0, int(total or 0) - int(done or 0)) if phase != b"done" else 0
+
+
+def _last(info: Any, _: Values) -> str:
+    if isinstance(info, RedisError) and "no such key" in str(info):
+        return "0-0"  # nothing was added yet
+    if isinstance(info, Exception):
+        raise translate(info if isinstance(info, RedisError) else RedisError(str(info)))
+    return str(info["last-generated-id"].decode())
+
+
+ROWS = (
+    Row("now", lambda pipe, _: pipe.time(), lambda time, _: int(time[0]) * 1000 + int(time[1]) // 1000),
+    Row("marker", lambda pipe, keys: pipe.hgetall(keys.marker),
+        lambda fields, _: {name.decode(): value.decode() for name, value in fields.items()}),
+    Row("info", lambda pipe, _: pipe.info("server", "replication", "memory", "commandstats"), _as_it_is),
+    Row("open", None, _is_open),
+    Row("generation", None, lambda _, values: int(values["marker"].get("generation", 0))),
+    Row("load_level", None, lambda _, values: int(values["marker"].get("load_level") or 0)),
+    Row("memory", None, lambda _, values: int(values["info"]["used_memory"])),
+    Row("memory_max", None, lambda _, values: int(values["info"].get("maxmemory", 0))),
+    Row("scripts_s", None, _scripts_s),
+    Row("staged", lambda pipe, keys: pipe.zcard(keys.staged), _number),
+    Row("retries", lambda pipe, keys: pipe.zcard(keys.retries), _number),
+    Row("leases", lambda pipe, keys: pipe.zcard(keys.leases), _number),
+    Row("catchup", lambda pipe, keys: pipe.zcard(keys.catchup), _number),
+    Row("claim_lag_ms", lambda pipe, keys: pipe.zrange(keys.heads, 0, 0, withscores=True), _lag),
+    Row("catchup_lag_ms", lambda pipe, keys: pipe.zrange(keys.catchup, 0, 0, withscores=True), _lag),
+    Row("quarantine", lambda pipe, keys: pipe.hlen(keys.quarantine), _number),
+    Row("unfinished_runs", lambda pipe, keys: pipe.hlen(keys.runs), _number),
+    Row("unconfirmed", lambda pipe, keys: pipe.scard(keys.unconfirmed), _number),
+    Row("live_schedulers", lambda pipe, keys: pipe.zrange(keys.schedulers, 0, -1, withscores=True),
+        lambda leases, values: {name for name, end in leases if end > values["now"]}),
+    Row("schedulers", None, lambda _, values: len(values["live_schedulers"])),
+    Row("owned", lambda pipe, keys: pipe.hvals(keys.owners),
+        lambda owners, values: sum(1 for o in owners if o.rsplit(b"|", 1)[0] in values["live_schedulers"])),
+    Row("restore_left", lambda pipe, keys: pipe.hmget(keys.restore, "phase", "jobs_total", "jobs_done"), _restore_left),
+    Row("definitions", lambda pipe, keys: pipe.xinfo_stream(keys.definitions), _last, takes_errors=True),
+    Row("journal", lambda pipe, keys: pipe.xinfo_stream(keys.journal), _last, takes_errors=True),
+    Row("last", None, lambda _, values: {stream: values[stream] for stream in ("definitions", "journal")}),
+    Row("known_workers", lambda pipe, keys: pipe.hgetall(keys.workers), _as_it_is),
+    Row("sample", lambda pipe, keys: pipe.hrandfield(keys.runs, _SAMPLE, withvalues=True), _as_it_is),
+)  # fmt: skip
+COMMANDS = sum(row.command is not None for row in ROWS)
+
+
+def decode_rows(replies: list[Any], *, marker: str) -> dict[str, Any]:
+    """Returns the value of each row.
+
+    Args:
+        replies: The replies to the rows' commands, in their order; an error in place of a reply that there is not.
+        marker: The key of the shard's marker, for the text of errors.
+
+    Raises:
+        Unavailable: A command failed.
+    """
+    rows = [row for row in ROWS if row.command is not None]
+    by_name = dict(zip((row.name for row in rows), replies, strict=True))
+    for row in rows:
+        error = by_name[row.name]
+        if isinstance(error, Exception) and not row.takes_errors:
+            raise translate(error if isinstance(error, RedisError) else RedisError(str(error)), marker=marker)
+    values: dict[str, Any] = {}
+    for row in ROWS:
+        values[row.name] = row.decode(by_name.get(row.name), values)
+    return values
+
+
+class Gauges(Part):
+    """Reads the gauges, and keeps what one read learns for the next: queue keys that have work, and the count of due jobs."""
+
+    def __init__(self, redis: Connection) -> None:
+        """Takes the connection of the shard."""
+        super().__init__(redis)
+        self._known = KnownQueues()
         self._due: dict[int, int] = {}
         self._turn = 0
-        self._reads = 0
 
     async def read(self) -> ShardGauges:
-        """Unavailable."""
-        k, pipe = self._store.keys, self._store.client.pipeline(transaction=False)
-        queues, queue_keys = list(self._queues), self._queue_keys
+        """Reads all gauges once.
+
+        Raises:
+            Unavailable: Redis does not answer, or a key is damaged.
+        """
+        keys, pipe = self._redis.keys, self._redis.pipeline()
+        queues, queue_keys = self._known.queues, self._known.queue_keys
         turn = range(self._turn, self._turn + TURN)
-        pipe.time()
-        pipe.hgetall(k.marker)
-        pipe.info("server", "replication", "memory", "commandstats")
-        for key in (k.staged, k.retries, k.leases, k.catchup):
-            pipe.zcard(key)
-        for key in (k.heads, k.catchup):
-            pipe.zrange(key, 0, 0, withscores=True)
-        pipe.hlen(k.quarantine)
-        pipe.hlen(k.runs)
-        pipe.zrange(k.schedulers, 0, -1, withscores=True)
-        pipe.hgetall(k.workers)
-        pipe.hvals(k.owners)
-        pipe.smembers(k.unconfirmed)
-        pipe.hmget(k.restore, "phase", "jobs_total", "jobs_done")
-        pipe.xinfo_stream(k.definitions)
-        pipe.xinfo_stream(k.journal)
-        pipe.hrandfield(k.runs, _SAMPLE, withvalues=True)
+        for row in ROWS:
+            if row.command is not None:
+                row.command(pipe, keys)
         for queue in queues:
-            pipe.zrange(k.ready(queue), 0, _TEAMS - 1)
+            pipe.zrange(keys.ready(queue), 0, _TEAMS - 1)
         for queue_key in queue_keys:
-            pipe.xlen(k.queue(queue_key))
+            pipe.xlen(keys.queue(queue_key))
         for partition in turn:
-            pipe.zcard(k.due(partition))
+            pipe.zcard(keys.due(partition))
         try:
-            found = await self._store._redis(pipe.execute(raise_on_error=False))
+            replies = await self._redis.ask(pipe.execute(raise_on_error=False))
         except RedisError as error:
             raise translate(error) from error
-        fixed, found = found[:19], found[19:]
-        for reply in (*fixed[:16], *fixed[18:]):
-            if isinstance(reply, Exception):
-                known = reply if isinstance(reply, RedisError) else RedisError(str(reply))
-                raise translate(known, marker=k.marker)
-        (time, marker, info, staged, retries, leases, catchup, head, catch_up, quarantine, runs, schedulers, workers, owners,
-         unconfirmed, repair, definitions, journal, sample) = fixed  # fmt: skip
-        now = int(time[0]) * 1000 + int(time[1]) // 1000
-        m = {name.decode(): value.decode() for name, value in marker.items()}
-        self._count_due(turn, found[len(queues) + len(queue_keys) :])
+        values = decode_rows(replies[:COMMANDS], marker=keys.marker)
+        ready, lengths, counts = _split(replies[COMMANDS:], len(queues), len(queue_keys))
+        self._count_due(turn, counts)
         depth = {
-            queue_key: int(n)
-            for queue_key, n in zip(queue_keys, found[len(queues) : len(queues) + len(queue_keys)], strict=True)
-            if not isinstance(n, Exception) and n
+            queue_key: int(length)
+            for queue_key, length in zip(queue_keys, lengths, strict=True)
+            if not isinstance(length, Exception) and length
         }
-        live = self._learn(workers, sample, now)
-        self._next_queue_keys(dict(zip(queues, found[: len(queues)], strict=True)), depth)
-        alive = {name for name, end in schedulers if end > now}
-        held = await self._held(m, now, unconfirmed)
+        workers = self._known.learn(values["known_workers"], values["sample"], now=values["now"])
+        self._known.choose(dict(zip(queues, ready, strict=True)), depth)
         return ShardGauges(
-            now=now,
-            open=m.get("state") == "open"
-            and m.get("run_id") == info["run_id"]
-            and m.get("repl_id") == info["master_replid"],
-            generation=int(m.get("generation", 0)),
-            load_level=int(m.get("load_level") or 0),
-            held=held,
-            unconfirmed=len(unconfirmed),
+            **{name: values[name] for name in ShardGauges._fields if name in values},
+            in_recovery_grace=await self._in_recovery_grace(values),
             due=sum(self._due.values()) if len(self._due) == PARTITIONS else None,
-            claim_lag_ms=max(0, now - int(head[0][1])) if head else 0,
-            staged=staged,
-            retries=retries,
-            unfinished_runs=runs,
-            leases=leases,
-            catchup=catchup,
-            catchup_lag_ms=max(0, now - int(catch_up[0][1])) if catch_up else 0,
-            quarantine=quarantine,
-            workers=live,
-            schedulers=len(alive),
-            owned=sum(1 for o in owners if o.rsplit(b"|", 1)[0] in alive),
-            restore_left=max(0, int(repair[1] or 0) - int(repair[2] or 0)) if repair[0] != b"done" else 0,
+            workers=workers,
             depth=depth,
-            memory=int(info["used_memory"]),
-            memory_max=int(info.get("maxmemory", 0)),
-            scripts_s=sum(float(info.get(f"cmdstat_{c}", {}).get("usec", 0)) for c in ("evalsha", "eval")) / 1e6,
-            last={"definitions": _last(definitions), "journal": _last(journal)},
         )
 
-    async def _held(self, marker: Mapping[str, str], now: int, unconfirmed: Any) -> int:
-        """Runs that release passes over until workers have adopted; asked for while there is a hold only."""
-        if not unconfirmed or int(marker.get("recovery_grace_until") or 0) <= now:
+    async def _in_recovery_grace(self, values: Values) -> int:
+        """Asks for it while there is a grace period only."""
+        marker = values["marker"]
+        if not values["unconfirmed"] or int(marker.get("recovery_grace_until") or 0) <= values["now"]:
             return 0
-        pipe = self._store.client.pipeline(transaction=False)
-        for key in (self._store.keys.staged, self._store.keys.retries):
+        pipe = self._redis.pipeline()
+        for key in (self._redis.keys.staged, self._redis.keys.retries):
             pipe.zcount(key, "-inf", marker.get("closed_at", "0"))
-        return sum(await self._store._redis(pipe.execute()))
+        return sum(await self._redis.ask(pipe.execute()))
 
     def _count_due(self, turn: range, counts: list[Any]) -> None:
         for partition, count in zip(turn, counts, strict=True):
             self._due[partition] = 0 if isinstance(count, Exception) else int(count)
         self._turn = turn.stop % PARTITIONS
 
-    def _learn(self, workers: Mapping[bytes, bytes], sample: Any, now: int) -> int:
-        """Notes the queues that are served or have runs; how many workers are live."""
-        self._reads += 1
-        live = 0
-        for value in workers.values():
-            seen, _, rest = value.decode().partition("|")
-            queues, _, lease = rest.rpartition("|")
-            if seen.isdigit() and int(seen) > now - (int(lease) if lease.isdigit() else 60_000):
-                live += 1
-                self._note(*queues.split(","))
-        # Pairs, or one flat list, by the protocol's version.
-        flat = [v for pair in sample or [] for v in (pair if isinstance(pair, list | tuple) else (pair,))]
-        for packed in flat[1::2]:
-            try:
-                self._note(unpack_run(packed.decode()).queue_key.partition(":")[0])
-            except (ValueError, KeyError):
-                continue  # the reconciler's business
-        for queue in [q for q, read in self._queues.items() if read < self._reads - _FORGET_READS]:
-            del self._queues[queue]
-        return live
 
-    def _note(self, *queues: str) -> None:
-        for queue in queues:
-            if queue and (queue in self._queues or len(self._queues) < MAX_QUEUES):
-                self._queues[queue] = self._reads
-
-    def _next_queue_keys(self, ready: Mapping[str, Any], depth: Mapping[str, int]) -> None:
-        """The longest known queue_keys are looked at again, then what else is ready."""
-        queue_keys = dict.fromkeys(sorted(depth, key=lambda queue_key: -depth[queue_key])[: MAX_LANES // 2])
-        for queue, teams in ready.items():
-            if isinstance(teams, Exception):
-                continue
-            for team in teams:
-                queue_keys.update(dict.fromkeys(f"{queue}:{team.decode()}:{p}" for p in _PRIORITIES))
-        self._queue_keys = tuple(queue_keys)[:MAX_LANES]
-
-
-def _last(info: Any) -> str:
-    if isinstance(info, RedisError) and "no such key" in str(info):
-        return "0-0"  # nothing was added yet
-    if isinstance(info, Exception):
-        raise translate(info if isinstance(info, RedisError) else RedisError(str(info)))
-    return str(info["last-generated-id"].decode())
+def _split(replies: list[Any], first: int, second: int) -> tuple[list[Any], list[Any], list[Any]]:
+    return replies[:first], replies[first : first + second], replies[first + second :]

@@ -1,40 +1,45 @@
-"""Verbs of the API on jobs and runs: put, pause, resume, remove, trigger, cancel, and reading what Redis has."""
+"""Jobs in Redis: their definitions, what people do with them, and reading them.
+
+Authority: the definition's version. Each verb that changes a job takes the version it expects, so that of two callers one is told
+`conflict`, and writes the entry of the definitions stream in the same step. Answers are tags, never errors: ShardClosed and
+Unavailable are all that is raised.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-import msgspec
-
-from rsched.core.ids import JobId, RunId, partition_of
+from rsched.core.ids import JobId, RunId
 from rsched.core.jobs.model import MisfirePolicy, Overlap
 from rsched.core.jobs.packed import (
     FLAG_BACKFILL,
     OVERLAP_ANYWAY,
-    JobHead,
-    JobRecord,
-    RunRecord,
     misfire_code,
     overlap_code,
     pack_note,
-    unpack_head,
-    unpack_job,
-    unpack_run,
 )
 from rsched.core.schedule.misfire import NOTHING_MISSED, MisfireOutcome, SkippedRange
-from rsched.core.states import JobState
-from rsched.store.base import Base, tags
-from rsched.store.scripts import Value
+from rsched.store.connection import tags
+from rsched.store.job_reads import JobReads
+from rsched.store.replies import VerbReply, call_verb
 
 Keep = Literal["keep"]
 KEEP: Keep = "keep"
+# Ranges of one backfill come up for their catch-up runs at this pace.
+BACKFILL_PER_S = 10
 
 
 class PutItem(NamedTuple):
-    """expect: 0 where no such job may exist yet, else its present version. due: ms, None for none,
-    KEEP to leave it as it is (then the job must still be in the state that value says).
+    """A definition to write.
+
+    Attributes:
+        job: Its id.
+        expect: 0 where no such job may exist yet, else its present version.
+        due: When it is next due (ms), None for not at all, KEEP to leave that as it is (the job must then still be in the state
+            that the value says).
+        value: The packed job.
     """
 
     job: JobId
@@ -43,12 +48,15 @@ class PutItem(NamedTuple):
     value: bytes
 
 
-# Ranges of one backfill come up for payment at this pace.
-BACKFILL_PER_S = 10
-
-
 class PutReply(NamedTuple):
-    """tags, one an item: ok, exists, conflict, deleted, missing, full. ok: whether anything was written."""
+    """What became of definitions.
+
+    Attributes:
+        ok: Whether anything was written.
+        now: Redis' time (ms).
+        journal_id: The last entry of the definitions stream that records it, None where nothing was written.
+        tags: One an item: ok, exists, conflict, deleted, missing, full.
+    """
 
     ok: bool
     now: int
@@ -56,103 +64,31 @@ class PutReply(NamedTuple):
     tags: list[str]
 
 
-class VerbReply(NamedTuple):
-    """journal_id: the entry in the definitions stream that records the change, None where nothing changed."""
-
-    tag: str
-    now: int
-    journal_id: str | None
-    version: int
-
-
 class TriggerReply(NamedTuple):
+    """What became of a trigger; `tag` as `Jobs.trigger` says, `now` in ms, `run` the run that it made or had made before."""
+
     tag: str
     now: int
     journal_id: str | None
     run: RunId | None
 
 
-class Exclusions(NamedTuple):
-    """A team's calendar: dates and date ranges, as ScheduleSpec.exclude has them."""
+class Jobs(JobReads):
+    """Writes, changes and reads jobs."""
 
-    version: int
-    entries: list[str]
-
-
-class JobVerbs(Base):
     async def put(self, items: Sequence[PutItem], *, atomic: bool) -> PutReply:
-        """Writes definitions; with atomic all of them or none."""
+        """Writes definitions.
+
+        Args:
+            items: The definitions.
+            atomic: Whether to write all of them or none; without it each is written that can be.
+        """
         group = [(i.job, i.expect, "" if i.due is None else i.due, i.value) for i in items]
-        reply = await self._call("put", group, atomic=int(atomic))
+        reply = await self._redis.call("put", group, atomic=int(atomic))
         if reply[0] == "refused":
-            return PutReply(False, reply[1], None, tags(reply[2]))
+            return PutReply(ok=False, now=reply[1], journal_id=None, tags=tags(reply[2]))
         journal_id = reply[2].decode() or None
         return PutReply(journal_id is not None, reply[1], journal_id, tags(reply[3]))
-
-    async def get_job(self, job: JobId) -> JobRecord | JobHead | None:
-        """The job as Redis has it; its head alone where it was deleted (the tombstone)."""
-        p = partition_of(job)
-        value = await self._redis(self.client.hget(self.keys.jobs(p), job))
-        if value is None:
-            return None
-        head = unpack_head(value)
-        if head.state is JobState.DELETED:
-            return head
-        if value.endswith(b"\n"):
-            value += await self._redis(self.client.hget(self.keys.body(p), job)) or b""
-        return unpack_job(value)
-
-    async def get_jobs(self, jobs: Sequence[JobId]) -> dict[JobId, JobRecord | JobHead | Exception]:
-        """As get_job of each that is there, in one round trip; in place of one that cannot be read, why."""
-        pipe = self.client.pipeline(transaction=False)
-        for job in jobs:
-            pipe.hget(self.keys.jobs(partition_of(job)), job)
-            pipe.hget(self.keys.body(partition_of(job)), job)
-        found = await self._redis(pipe.execute())
-        out: dict[JobId, JobRecord | JobHead | Exception] = {}
-        for job, value, body in zip(jobs, found[::2], found[1::2], strict=True):
-            if value is None:
-                continue
-            try:
-                head = unpack_head(value)
-                whole = value + (body or b"") if value.endswith(b"\n") else value
-                out[job] = head if head.state is JobState.DELETED else unpack_job(whole)
-            except (ValueError, KeyError) as error:
-                out[job] = error
-        return out
-
-    async def dues(self, jobs: Sequence[JobId]) -> dict[JobId, int]:
-        """When (ms) each of the jobs is next due; those that are not due at all are left out."""
-        pipe = self.client.pipeline(transaction=False)
-        for job in jobs:
-            pipe.zscore(self.keys.due(partition_of(job)), job)
-        found = await self._redis(pipe.execute()) if jobs else []
-        return {job: int(due) for job, due in zip(jobs, found, strict=True) if due is not None}
-
-    async def pending_refreshes(self) -> list[tuple[str, str, str]]:
-        """(team, name, version) of calendars that changed and whose jobs are still to be refreshed."""
-        found = await self._redis(self.client.hkeys(self.keys.refreshes))
-        return [(t, n, v) for t, n, v in (f.decode().split("/") for f in found)]
-
-    async def refreshed(self, team: str, name: str, version: str) -> None:
-        await self._redis(self.client.hdel(self.keys.refreshes, f"{team}/{name}/{version}"))
-
-    async def get_head(self, job: JobId) -> JobHead | None:
-        """The head of the job, whatever its body."""
-        value = await self._redis(self.client.hget(self.keys.jobs(partition_of(job)), job))
-        return None if value is None else unpack_head(value)
-
-    async def get_run(self, run: RunId) -> RunRecord | None:
-        """A run that is not final."""
-        record = await self._redis(self.client.hget(self.keys.runs, run))
-        return None if record is None else unpack_run(record.decode())
-
-    async def _verb(self, verb: str, group: Sequence[Sequence[Value]] = (), **scalars: Value) -> VerbReply:
-        reply = await self._call(verb, group, **scalars)
-        tag, now = reply[0], reply[1]
-        if tag in ("ok", "cancelling"):
-            return VerbReply(tag, now, reply[2].decode(), int(reply[3]) if len(reply) > 3 else 0)
-        return VerbReply(tag, now, None, int(reply[2]) if len(reply) > 2 else 0)
 
     async def pause(
         self,
@@ -163,10 +99,20 @@ class JobVerbs(Base):
         missed: MisfirePolicy | None = None,
         note: str = "",
     ) -> VerbReply:
-        """until: when (ms) it resumes by itself, with `missed` for what it missed. tags: ok, already, missing, conflict,
-        completed.
+        """Pauses a job, or changes how it is paused.
+
+        Args:
+            job: Its id.
+            expect: The version it must have, 0 for any.
+            until: When (ms) it resumes by itself, None for never.
+            missed: What then becomes of what it missed, None for what its own policy says.
+            note: Why it is paused, for people.
+
+        Returns:
+            Tags: ok, already, missing, conflict, completed.
         """
-        return await self._verb(
+        return await call_verb(
+            self._redis,
             "pause",
             job=job,
             expect=expect,
@@ -178,10 +124,21 @@ class JobVerbs(Base):
     async def resume(
         self, job: JobId, *, expect: int, due: int | None, missed: MisfireOutcome = NOTHING_MISSED
     ) -> VerbReply:
-        """due was computed from version `expect`. tags as of pause."""
+        """Resumes a paused job.
+
+        Args:
+            job: Its id.
+            expect: The version that `due` and `missed` were computed from.
+            due: When it is next due (ms), None for not any more.
+            missed: What becomes of the occurrences that it missed.
+
+        Returns:
+            Tags as `pause` has them.
+        """
         skipped = missed.skipped or SkippedRange(0, 0, 0)
         start, end = missed.catch_up or ("", "")
-        return await self._verb(
+        return await call_verb(
+            self._redis,
             "resume",
             [(t,) for t in missed.ahead],
             job=job,
@@ -197,39 +154,23 @@ class JobVerbs(Base):
     async def backfill(
         self, job: JobId, *, schedule_version: int, ranges: Sequence[tuple[int, int]], counts: Sequence[int] = ()
     ) -> VerbReply:
-        """Owes the occurrences of these ranges (ms, both ends occurrences), of which there are `counts`. tags: ok, missing,
-        conflict, inactive.
+        """Makes catch-up ranges of past occurrences.
+
+        Args:
+            job: Its id.
+            schedule_version: The version of the schedule that has these occurrences.
+            ranges: First and last occurrence of each range (ms).
+            counts: How many occurrences each range has, as far as known: later ranges come up the later, the more there are.
+
+        Returns:
+            Tags: ok, missing, conflict, inactive.
         """
         before = accumulate(counts or [0] * len(ranges), initial=0)
         group = [(start, end, n * 1000 // BACKFILL_PER_S) for (start, end), n in zip(ranges, before, strict=False)]
-        reply = await self._call("backfill", group, job=job, schedule_version=schedule_version, flags=FLAG_BACKFILL)
+        reply = await self._redis.call(
+            "backfill", group, job=job, schedule_version=schedule_version, flags=FLAG_BACKFILL
+        )
         return VerbReply(reply[0], reply[1], reply[2].decode() if reply[0] == "ok" else None, 0)
-
-    async def put_calendar(self, team: str, name: str, *, expect: int, entries: Sequence[str] | None) -> VerbReply:
-        """A team's calendar, over version `expect` (0: none yet); None deletes it. tags: ok, missing, conflict."""
-        body = b"" if entries is None else msgspec.msgpack.encode(list(entries))
-        return await self._verb("put_calendar", team=team, name=name, expect=expect, body=body)
-
-    async def get_calendar(self, team: str, names: Iterable[str]) -> dict[str, Exclusions]:
-        """The team's calendars of these names that there are."""
-        wanted = sorted(names)
-        if not wanted:
-            return {}
-        found = await self._redis(self.client.hmget(self.keys.calendars, [f"{team}/{n}" for n in wanted]))
-        out = {}
-        for name, value in zip(wanted, found, strict=True):
-            version, _, body = (value or b"").partition(b"\n")
-            if body:
-                out[name] = Exclusions(int(version), msgspec.msgpack.decode(body, type=list[str]))
-        return out
-
-    async def remove(self, job: JobId, *, expect: int = 0) -> VerbReply:
-        """tags: ok, missing, conflict."""
-        return await self._verb("remove", job=job, expect=expect)
-
-    async def invalidate(self, job: JobId, *, schedule_version: int) -> VerbReply:
-        """Sets a job whose schedule cannot be computed aside as invalid. tags: ok, stale."""
-        return await self._verb("invalidate", job=job, schedule_version=schedule_version)
 
     async def trigger(
         self,
@@ -240,17 +181,51 @@ class JobVerbs(Base):
         overlap: Overlap | None = None,
         payload: bytes | None = None,
     ) -> TriggerReply:
-        """overlap: instead of the job's policy; payload (msgpack): instead of the job's. tags: ok, already (the run of an
-        earlier call with the same repeat_key), missing, completed, untracked (the job's runs are not judged by a policy).
+        """Makes a run of a job by hand.
+
+        Args:
+            job: Its id.
+            suffix: What makes the run's id unique within one millisecond.
+            repeat_key: The hash of an idempotency key, "" for none.
+            overlap: What applies instead of the job's own overlap policy.
+            payload: What the run gets instead of the job's payload (msgpack).
+
+        Returns:
+            Tags: ok, already (the run of an earlier call with the same repeat_key), missing, completed, untracked (the job's runs
+            are not judged by an overlap policy).
         """
         letter = "" if overlap is None else overlap_code(overlap) or OVERLAP_ANYWAY
-        reply = await self._call(
+        reply = await self._redis.call(
             "trigger", job=job, suffix=suffix, repeat_key=repeat_key, overlap=letter, payload=payload or b""
         )
         if reply[0] in ("ok", "already"):
             return TriggerReply(reply[0], reply[1], reply[2].decode() or None, RunId(reply[3].decode()))
         return TriggerReply(reply[0], reply[1], None, None)
 
-    async def cancel(self, run: RunId) -> VerbReply:
-        """tags: ok, cancelling (its worker was asked to stop it), missing."""
-        return await self._verb("cancel", run=run)
+    async def remove(self, job: JobId, *, expect: int = 0) -> VerbReply:
+        """Deletes a job and leaves its tombstone.
+
+        Args:
+            job: Its id.
+            expect: The version it must have, 0 for any.
+
+        Returns:
+            Tags: ok, missing, conflict.
+        """
+        return await call_verb(self._redis, "remove", job=job, expect=expect)
+
+    async def invalidate(self, job: JobId, *, schedule_version: int) -> VerbReply:
+        """Marks a job as invalid whose schedule cannot be computed.
+
+        Args:
+            job: Its id.
+            schedule_version: The version of the schedule that cannot be computed.
+
+        Returns:
+            Tags: ok, stale.
+        """
+        return await call_verb(self._redis, "invalidate", job=job, schedule_version=schedule_version)
+
+    async def forget(self, items: Sequence[tuple[JobId, int]]) -> int:
+        """Drops completed and deleted jobs, given with exactly their versions, and returns how many were there."""
+        return int((await self._redis.call("forget", items))[2])

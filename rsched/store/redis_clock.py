@@ -11,13 +11,14 @@ UNSURE_MS = 60_000
 
 
 class RedisClock:
-    """An estimate between replies: the last instant seen, and what passed since on the boot clock.
+    """Estimates Redis' clock between replies by the last instant seen and what passed since on the boot clock.
 
     Redis' clock is ahead of the boot clock by something between `low` and `high`: a reply was made after its command was sent
     and before it arrived. Both move along with drift. However slow a reply, it is no step; only a quick one shows one.
     """
 
     def __init__(self, clock: Clock) -> None:
+        """Begins without a reply, by the process' own wall clock."""
         self._clock = clock
         self._redis_ms = 0
         self._boot_ms = 0
@@ -25,9 +26,14 @@ class RedisClock:
         self._stepped_at: int | None = None
 
     def saw(self, redis_ms: int, *, sent_at: int) -> int:
-        """A reply made at redis_ms to a command sent at sent_at (boot ms) has just arrived; it is at least as late now.
+        """Learns from a reply that has just arrived: it is at least as late now.
 
-        By how many ms at least Redis' clock has stepped since the reply before, less than 0 for back; 0: it has not.
+        Args:
+            redis_ms: The server's time at which the reply was made.
+            sent_at: When its command was sent, by the boot clock (ms).
+
+        Returns:
+            By how many ms at least Redis' clock has stepped since the reply before, less than 0 for back; 0 where it has not.
         """
         arrived = self._clock.boot_ms()
         if self._stepped_at is not None and sent_at < self._stepped_at:
@@ -52,10 +58,11 @@ class RedisClock:
 
     @property
     def unsure(self) -> bool:
-        """Whether it stepped less than one lease ago: what it says to be over may have just begun."""
+        """Tells whether it stepped less than one lease ago: what it says to be over may have just begun."""
         return self._stepped_at is not None and self._clock.boot_ms() - self._stepped_at < UNSURE_MS
 
     def now_ms(self) -> int:
+        """Returns the estimate (ms)."""
         if self._redis_ms == 0:
             return self._clock.wall_ms()
         return self._redis_ms + self._clock.boot_ms() - self._boot_ms

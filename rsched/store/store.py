@@ -1,105 +1,100 @@
-"""The store: one object a shard, with every verb as a method."""
+"""One shard, as the parts that processes take what they need of."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
-
-import redis.asyncio as aioredis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError
-
 from rsched.runtime.clock import Clock
-from rsched.store.failures import translate
-from rsched.store.forecast import ForecastVerbs
-from rsched.store.jobs import JobVerbs
+from rsched.store.calendars import Calendars
+from rsched.store.catchup import Catchup
+from rsched.store.connection import Connection, connect
+from rsched.store.gauges import Gauges
+from rsched.store.job_repair import JobRepair
+from rsched.store.jobs import Jobs
+from rsched.store.journal import Journal
 from rsched.store.keys import Keys
-from rsched.store.reconcile import RepairVerbs
-from rsched.store.recovery import RecoveryVerbs
+from rsched.store.partitions import Partitions
+from rsched.store.pauses import Pauses
+from rsched.store.processes import Processes
+from rsched.store.reconciliation import Reconciliation
+from rsched.store.recovery import Recovery
+from rsched.store.refreshes import Refreshes
+from rsched.store.restore import Restore
+from rsched.store.resync import Resync
+from rsched.store.run_repair import RunRepair
+from rsched.store.runs import Runs
 from rsched.store.scripts import load, verbs
-from rsched.store.ticks import TickVerbs
-from rsched.store.work import WorkVerbs
-
-SOCKET_TIMEOUT_S = 10.0
-_FACTS = (
-    "maxmemory", "maxmemory-policy", "appendonly", "appendfsync", "min-replicas-to-write", "min-replicas-max-lag",
-)  # fmt: skip
+from rsched.store.server import Server
+from rsched.store.signals import Signals
 
 
 def shard_tags(shards: int) -> list[str]:
-    """The hash tags of a deployment's shards."""
+    """Returns the hash tags of a deployment's shards."""
     return [f"s{i}" for i in range(shards)]
 
 
-class _Client(aioredis.Redis):
-    """Notes on an error which command it was and on which keys; servers don't say."""
+class Store:
+    """One shard. Not a verb decides by a local clock; every error of the server that passes is Unavailable.
 
-    async def execute_command(self, *args: Any, **options: Any) -> Any:
-        try:
-            return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
-        except ResponseError as error:
-            error.add_note(" ".join(str(a) for a in args if a is args[0] or (isinstance(a, str) and ":{" in a)))
-            raise
+    Attributes:
+        connection: What all parts call the server through.
+        keys: The shard's keys.
+        clock: Redis' clock.
+        jobs: Jobs and what people do with them.
+        calendars: Holiday calendars of teams.
+        refreshes: Which schedules are to be computed anew.
+        pauses: Pauses that end by themselves.
+        partitions: Who claims from which partition, and what is due.
+        runs: Runs, from claim to finish.
+        catchup: Catch-up ranges.
+        processes: Which schedulers and workers there are.
+        signals: Wake-ups.
+        recovery: The shard's state, and opening it again.
+        restore: Writing back what Redis had lost.
+        resync: Reading what Postgres had lost.
+        journal: The streams that record every change.
+        run_repair: The reconciler's verbs on runs.
+        job_repair: The reconciler's verbs on jobs.
+        reconciliation: What the reconciler reads, and how far it is.
+        gauges: The shard's metrics.
+        server: Facts about the server.
+    """
 
-
-def connect(url: str) -> aioredis.Redis:
-    """A client for redis://, rediss:// and unix:// URLs. Never retries by itself: a verb's caller decides about that."""
-    client = _Client.from_url(
-        url,
-        protocol=2,
-        decode_responses=False,
-        socket_timeout=SOCKET_TIMEOUT_S,
-        socket_connect_timeout=3,
-        retry=Retry(NoBackoff(), 0),
-    )
-    client.set_response_callback("XREAD", _raw)  # type: ignore[arg-type]
-    return client
-
-
-def _raw(reply: Any, **_: Any) -> Any:
-    return reply
-
-
-class Store(JobVerbs, TickVerbs, WorkVerbs, RecoveryVerbs, ForecastVerbs, RepairVerbs):
-    """All verbs of one shard. Not a verb decides by a local clock; every error of the server is Unavailable."""
+    def __init__(self, connection: Connection) -> None:
+        """Takes the connection of one shard, which its parts share."""
+        self.connection, self.keys, self.clock = connection, connection.keys, connection.clock
+        self.jobs = Jobs(connection)
+        self.calendars = Calendars(connection)
+        self.refreshes = Refreshes(connection)
+        self.pauses = Pauses(connection)
+        self.partitions = Partitions(connection)
+        self.runs = Runs(connection)
+        self.catchup = Catchup(connection)
+        self.processes = Processes(connection)
+        self.signals = Signals(connection)
+        self.recovery = Recovery(connection)
+        self.restore = Restore(connection)
+        self.resync = Resync(connection)
+        self.journal = Journal(connection)
+        self.run_repair = RunRepair(connection)
+        self.job_repair = JobRepair(connection)
+        self.reconciliation = Reconciliation(connection)
+        self.gauges = Gauges(connection)
+        self.server = Server(connection)
 
     @classmethod
     def open(cls, url: str, *, prefix: str, shard: str, clock: Clock) -> Store:
+        """Makes the store of a shard; nothing is connected before the first verb.
+
+        Args:
+            url: Where Redis is.
+            prefix: What the deployment's keys begin with.
+            shard: The shard's hash tag.
+            clock: The process' own clock.
+        """
         # Now rather than at first use: files that a new release replaces meanwhile must not mix with ours.
         for verb in verbs():
             load(verb)
-        return cls(connect(url), Keys(prefix, shard), clock)
+        return cls(Connection(connect(url), Keys(prefix, shard), clock))
 
     async def aclose(self) -> None:
-        await self.client.aclose()
-
-    async def signals(self) -> AsyncIterator[tuple[str, str]]:
-        """Wake-ups as (kind, argument): due ms, work queue, cancel run. Ends with Unavailable when the link breaks."""
-        pubsub = self.client.pubsub(ignore_subscribe_messages=True)
-        try:
-            await pubsub.subscribe(self.keys.signals)
-            while True:
-                message = await pubsub.get_message(ignore_subscribe_messages=True, timeout=None)
-                if message and message["type"] == "message":
-                    kind, _, argument = message["data"].decode().partition(" ")
-                    yield kind, argument
-        except (RedisError, OSError, RuntimeError) as error:
-            raise translate(error if isinstance(error, RedisError) else RedisError(str(error))) from error
-        finally:
-            await pubsub.aclose()  # type: ignore[no-untyped-call]
-
-    async def server_facts(self) -> dict[str, Any]:
-        """INFO, and those CONFIG values that promises rest on ("config:<name>", "" where the server won't tell)."""
-        facts: dict[str, Any] = dict(await self._redis(self.client.info()))
-        for name in _FACTS:
-            found = await self._redis(self._config(name))
-            values = [v.decode() if isinstance(v, bytes) else str(v) for v in found.values()]
-            facts[f"config:{name}"] = values[0] if values else ""
-        return facts
-
-    async def _config(self, name: str) -> dict[Any, Any]:
-        try:
-            return dict(await self.client.config_get(name))
-        except ResponseError:
-            return {}  # managed servers forbid it, or have another name for it
+        """Closes the connections to the server."""
+        await self.connection.client.aclose()

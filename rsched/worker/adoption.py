@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from rsched.core.ids import WorkerId
 from rsched.runtime.clock import Clock
 from rsched.worker.attempt import ActiveAttempts, Stop
-from rsched.worker.ports import WorkStore
+from rsched.worker.ports import WorkerRuns
 
 
 class Adoption:
     """era counts the recoveries seen: an answer that spans two eras says nothing about a run that Redis may have lost."""
 
     def __init__(
-        self, store: WorkStore, worker: WorkerId, *, active: ActiveAttempts, queues: Sequence[str], lease_ms: int,
+        self, runs: WorkerRuns, worker: WorkerId, *, active: ActiveAttempts, queues: Sequence[str], lease_ms: int,
         margin_ms: int, clock: Clock, log: logging.Logger,
     ) -> None:  # fmt: skip
-        self._store, self._worker, self._active = store, worker, active
+        self._runs, self._worker, self._active = runs, worker, active
         self._queues, self._lease_ms, self._margin_ms = queues, lease_ms, margin_ms
         self._clock, self._log = clock, log
         self._lock = asyncio.Lock()
@@ -48,7 +48,7 @@ class Adoption:
             if a.ended or (a.deadline > sent and not (a.stopping is not None and a.stopping.forfeits))
         ]  # fmt: skip
         items = [(a.run, a.attempt, a.fence) for a in mine]
-        tags = await self._store.adopt(self._worker, lease_ms=self._lease_ms, queues=self._queues, items=items)
+        tags = await self._runs.adopt(self._worker, lease_ms=self._lease_ms, queues=self._queues, items=items)
         for a, tag in zip(mine, tags, strict=True):
             if tag == "ok":
                 a.deadline = max(a.deadline, sent + self._lease_ms - self._margin_ms)

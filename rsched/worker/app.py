@@ -22,7 +22,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 class BadArguments(ValueError):
-    """The target's args or kwargs don't fit the function; the text names the argument."""
+    """The target's args or kwargs do not fit the function; the text names the argument."""
 
 
 class _Slot(NamedTuple):
@@ -41,7 +41,13 @@ def _is_context(annotation: Any) -> bool:
 
 
 class Function:
-    """A registered function. bind() gives the call's arguments, converted from JSON values to the annotated types."""
+    """A registered function.
+
+    Args:
+        name: What targets call it by.
+        call: The function itself.
+        queue: The queue that its runs are expected on.
+    """
 
     def __init__(self, name: str, call: Callable[..., Any], *, queue: str = "default") -> None:
         self.name, self.call, self.queue = name, call, queue
@@ -56,11 +62,12 @@ class Function:
         except (NameError, TypeError, AttributeError) as error:
             raise BadArguments(f"{self.name}: its annotations cannot be read: {error}") from error
         slots = []
-        for p in inspect.signature(self.call).parameters.values():
-            annotation = hints.get(p.name, Any)
-            variadic = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-            required = p.default is p.empty and not variadic
-            slots.append(_Slot(p.name, p.kind, annotation, required, not variadic and _is_context(annotation)))
+        for parameter in inspect.signature(self.call).parameters.values():
+            annotation = hints.get(parameter.name, Any)
+            variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+            required = parameter.default is parameter.empty and not variadic
+            is_context = not variadic and _is_context(annotation)
+            slots.append(_Slot(parameter.name, parameter.kind, annotation, required, is_context))
         self._bare = not any(s.required or s.is_context for s in slots)
         self._slots = tuple(slots)
         return self._slots
@@ -68,7 +75,19 @@ class Function:
     def bind(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], context: Callable[[], JobContext]
     ) -> tuple[list[Any], dict[str, Any]]:
-        """BadArguments where they don't fit. context is called only if the function wants one."""
+        """Fits the arguments of a target to the function.
+
+        Args:
+            args: The target's args, JSON values.
+            kwargs: The target's kwargs, JSON values.
+            context: Makes the attempt's context; called only if the function wants one.
+
+        Returns:
+            The positional arguments and the keyword arguments of the call.
+
+        Raises:
+            BadArguments: They do not fit; the text names the argument.
+        """
         slots = self._slots if self._slots is not None else self._plan()
         if self._bare and not args and not kwargs:
             return [], {}
@@ -119,13 +138,15 @@ class Function:
             ) from error
 
 
-class Worker:
-    """The functions of an application. `rsched worker --app package.module:worker` serves them.
+class App:
+    """The functions of an application, by name. `rsched worker --app package.module:app` serves them.
 
-    worker = Worker()
+    ::
 
-    @worker.function("reports.nightly")
-    def nightly(day: date, context: JobContext) -> None: ...
+        app = App()
+
+        @app.function("reports.nightly")
+        def nightly(day: date, context: JobContext) -> None: ...
     """
 
     def __init__(self) -> None:
@@ -133,7 +154,7 @@ class Worker:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """The queues that its functions are expected on; what a worker serves unless it is told otherwise."""
+        """Gives the queues that its functions are expected on; a worker serves these unless it is told otherwise."""
         return tuple(sorted({f.queue for f in self.functions.values()}))
 
     @overload
@@ -143,9 +164,20 @@ class Worker:
     def function(self, name: str | None = None, *, queue: str = "default") -> Callable[[F], F]: ...
 
     def function(self, name: Any = None, *, queue: str = "default") -> Any:
-        """Registers a sync or async function as `name`, by default its module and qualified name.
+        """Registers a sync or async function: `@app.function("reports.nightly")`, or `@app.function` alone.
 
-        Misconfigured where the name is taken or the queue's name is no slug.
+        Arguments come from the target's args and kwargs, converted to the types of the annotations; a parameter that is
+        annotated as JobContext gets what the attempt knows about itself.
+
+        Args:
+            name: What targets call it by; by default its module and qualified name.
+            queue: The queue that its runs are expected on.
+
+        Returns:
+            The function, unchanged.
+
+        Raises:
+            Misconfigured: The name is taken, the queue's name does not match, or what is registered is no function.
         """
         if callable(name):
             return self._register(name, name=None, queue=queue)
@@ -153,7 +185,7 @@ class Worker:
 
     def _register(self, call: F, *, name: str | None, queue: str) -> F:
         if not callable(call):
-            raise Misconfigured(f"@worker.function takes a function, not {call!r}")
+            raise Misconfigured(f"@app.function takes a function, not {call!r}")
         if not SLUG.fullmatch(queue):
             raise Misconfigured(f"queue {queue!r} must match {SLUG.pattern}")
         name = name or f"{call.__module__}.{call.__qualname__}"
@@ -163,8 +195,20 @@ class Worker:
         return call
 
 
-def load_app(path: str, *, folder: Path | None = None) -> Worker:
-    """The Worker at "package.module:attribute"; folder (default: the current one) is importable. Misconfigured."""
+# The name that App had; it goes with the release after 0.1.
+Worker = App
+
+
+def load_app(path: str, *, folder: Path | None = None) -> App:
+    """Imports an App.
+
+    Args:
+        path: As "package.module:attribute".
+        folder: Where its module may be, beside what is on the path of imports; by default the current folder.
+
+    Raises:
+        Misconfigured: There is none, or importing it failed.
+    """
     module_name, colon, attribute = path.partition(":")
     if not colon or not module_name or not attribute:
         raise Misconfigured(f'app {path!r} must be written as "package.module:attribute"')
@@ -181,11 +225,11 @@ def load_app(path: str, *, folder: Path | None = None) -> Worker:
         raise Misconfigured(f"app {path!r}: there is no module {error.name!r} in {where} or on PYTHONPATH") from error
     except Exception as error:
         raise Misconfigured(f"app {path!r}: importing {module_name} failed: {type(error).__name__}: {error}") from error
-    found: Any = module
+    value: Any = module
     for part in attribute.split("."):
-        found = getattr(found, part, None)
-    if not isinstance(found, Worker):
-        have = sorted(k for k, v in vars(module).items() if isinstance(v, Worker))
-        hint = f"; it has {', '.join(have)}" if have else "; write `worker = rsched.Worker()` there"
-        raise Misconfigured(f"app {path!r}: {attribute!r} is no rsched.Worker in {module_name}{hint}")
-    return found
+        value = getattr(value, part, None)
+    if not isinstance(value, App):
+        others = sorted(k for k, v in vars(module).items() if isinstance(v, App))
+        hint = f"; it has {', '.join(others)}" if others else "; write `app = rsched.App()` there"
+        raise Misconfigured(f"app {path!r}: {attribute!r} is not a rsched.App in {module_name}{hint}")
+    return value

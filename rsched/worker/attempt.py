@@ -8,7 +8,7 @@ import threading
 
 from rsched.core.ids import JobId, RunId
 from rsched.core.jobs.model import Definition
-from rsched.store.work import FetchedRun
+from rsched.store.run_values import FetchedRun
 from rsched.worker.context import JobContext, at, traceparent
 
 

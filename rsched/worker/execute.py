@@ -12,7 +12,7 @@ from rsched.core.retry import backoff_ms
 from rsched.core.states import RunState
 from rsched.runtime.clock import Clock
 from rsched.runtime.metrics import Metrics
-from rsched.store.work import FinishItem
+from rsched.store.run_values import FinishItem
 from rsched.worker.attempt import Attempt, Stop
 from rsched.worker.targets.base import Target, TargetFailed
 

@@ -9,10 +9,10 @@ from rsched.core.jobs.model import queue_of
 from rsched.runtime.clock import Clock
 from rsched.runtime.loop import Wake
 from rsched.runtime.metrics import Metrics
-from rsched.store.work import FinishItem
+from rsched.store.run_values import FinishItem
 from rsched.worker.adoption import Adoption
 from rsched.worker.attempt import ActiveAttempts, Attempt
-from rsched.worker.ports import WorkStore
+from rsched.worker.ports import WorkerRuns
 
 BATCH = 200
 GATHER_MS = 2.0  # costs a quiet run nothing that matters, and makes one call of a burst's results
@@ -23,7 +23,7 @@ class Finisher:
 
     def __init__(
         self,
-        store: WorkStore,
+        runs: WorkerRuns,
         worker: WorkerId,
         *,
         active: ActiveAttempts,
@@ -31,7 +31,7 @@ class Finisher:
         clock: Clock,
         metrics: Metrics,
     ) -> None:
-        self._store, self._worker, self._active = store, worker, active
+        self._runs, self._worker, self._active = runs, worker, active
         self._adoption, self._clock, self._attempts = adoption, clock, metrics.attempts
         self._pending: deque[tuple[Attempt, FinishItem]] = deque()
         self._batch: list[tuple[Attempt, FinishItem]] = []
@@ -59,7 +59,7 @@ class Finisher:
             self._request += 1
             self._era = self._adoption.era
         await self._adoption.settle()
-        tags = await self._store.finish(self._worker, request=self._request, items=[item for _, item in self._batch])
+        tags = await self._runs.finish(self._worker, request=self._request, items=[item for _, item in self._batch])
         again = []
         for entry, tag in zip(self._batch, tags, strict=True):
             # Redis may have lost the run, or adopted it again after an answer of which we don't know: present it anew.

@@ -17,7 +17,7 @@ from rsched.runtime.metrics_server import served
 from rsched.store.keys import Keys
 from rsched.store.renewer import SyncRenewer
 from rsched.store.store import Store, shard_tags
-from rsched.worker.app import Worker, load_app
+from rsched.worker.app import App, load_app
 from rsched.worker.runtime import Limits, Runtime
 from rsched.worker.targets.base import Target
 from rsched.worker.targets.function import FunctionCalls
@@ -31,7 +31,7 @@ def new_worker_id() -> WorkerId:
     return WorkerId("w_" + short_hash(secrets.token_hex(16), 8))
 
 
-def queues_of(settings: WorkerSettings, app: Worker) -> tuple[str, ...]:
+def queues_of(settings: WorkerSettings, app: App) -> tuple[str, ...]:
     """As set; by default http targets, and with an app also the queues of its functions."""
     if settings.queues:
         return settings.queues
@@ -40,7 +40,7 @@ def queues_of(settings: WorkerSettings, app: Worker) -> tuple[str, ...]:
 
 async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Clock) -> None:
     """Until stop is set and the drain is over. Misconfigured where the app cannot be loaded."""
-    app = load_app(settings.app) if settings.app is not None else Worker()
+    app = load_app(settings.app) if settings.app is not None else App()
     worker, queues = new_worker_id(), queues_of(settings, app)
     share = max(1, settings.concurrency // settings.shards)
     limits = Limits(
@@ -61,7 +61,7 @@ async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Cloc
         for tag in shard_tags(settings.shards):
             store = Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
             stack.push_async_callback(store.aclose)
-            store.metrics = metrics
+            store.connection.metrics = metrics
             renewer = stack.enter_context(closing(SyncRenewer(settings.redis_url, Keys(settings.prefix, tag))))
             runtimes.append(
                 Runtime(

@@ -26,13 +26,13 @@ from rsched.runtime.metrics import (
     RESULTS_WAITING,
     Metrics,
 )
-from rsched.store.work import FinishItem
+from rsched.store.run_values import FinishItem
 from rsched.worker.adoption import Adoption
 from rsched.worker.attempt import ActiveAttempts, Attempt, Stop
 from rsched.worker.execute import Counters, Executor
 from rsched.worker.finisher import Finisher
 from rsched.worker.lease import EXIT_STUCK, Renewal, StepThread, Watchdog, poster, settle
-from rsched.worker.ports import Renewer, WorkStore
+from rsched.worker.ports import Renewer, WorkerStore
 from rsched.worker.targets.base import Target
 
 _GATHER_SLOTS_MS = 2.0
@@ -54,7 +54,7 @@ class Limits(NamedTuple):
 
 class Runtime:
     def __init__(
-        self, store: WorkStore, renewer: Renewer, *, worker: WorkerId, queues: Sequence[str],
+        self, store: WorkerStore, renewer: Renewer, *, worker: WorkerId, queues: Sequence[str],
         targets: Mapping[str, Target], limits: Limits, clock: Clock, log: logging.Logger,
         leave: Callable[[int], Any] = os._exit, metrics: Metrics | None = None,
     ) -> None:  # fmt: skip
@@ -64,14 +64,14 @@ class Runtime:
         self.counters = Counters()
         metrics = metrics or Metrics("worker")
         self.adoption = Adoption(
-            store, worker, active=self.active, queues=queues, lease_ms=limits.lease_ms, margin_ms=limits.margin_ms,
+            store.runs, worker, active=self.active, queues=queues, lease_ms=limits.lease_ms, margin_ms=limits.margin_ms,
             clock=clock, log=log,
         )  # fmt: skip
         self.finisher = Finisher(
-            store, worker, active=self.active, adoption=self.adoption, clock=clock, metrics=metrics
+            store.runs, worker, active=self.active, adoption=self.adoption, clock=clock, metrics=metrics
         )
         self._executor = Executor(
-            targets, now_ms=store.now_ms, ended=self._ended, counters=self.counters, clock=clock,
+            targets, now_ms=store.clock.now_ms, ended=self._ended, counters=self.counters, clock=clock,
             rng=random.Random(), log=log, metrics=metrics,
         )  # fmt: skip
         post = poster(asyncio.get_running_loop())
@@ -92,7 +92,7 @@ class Runtime:
         self._fetch_wake, self._verify_wake, self._idle, self._halt = Wake(), Wake(), Wake(), anyio.Event()
         self._suspects: list[Attempt] = []
         self._returns: list[Attempt] = []
-        store.on_new_generation = self.adoption.on_new_generation
+        store.connection.on_new_generation = self.adoption.on_new_generation
         metrics.before_scrape.append(lambda: self._gauge(metrics))
 
     def _gauge(self, metrics: Metrics) -> None:
@@ -155,7 +155,7 @@ class Runtime:
         with anyio.CancelScope(shield=True):
             await self.adoption.settle()
             sent = self._clock.boot_ms()
-            reply = await self._store.fetch(
+            reply = await self._store.runs.fetch(
                 self._worker, request=self._request, slots=free, lease_ms=self._limits.lease_ms, queues=self._queues
             )
             self._request += 1
@@ -191,7 +191,7 @@ class Runtime:
     async def _listen(self) -> None:
         while True:
             try:
-                async for kind, argument in self._store.signals():
+                async for kind, argument in self._store.signals.listen():
                     if kind == "work" and argument in self._queues:
                         self._fetch_wake.set()
                     elif kind == "cancel":
@@ -219,7 +219,7 @@ class Runtime:
             await self.adoption.settle()
             sent = self._clock.boot_ms()
             items = [(a.run, a.fence) for a in doubtful]
-            reply = await self._store.renew(self._worker, lease_ms=self._limits.lease_ms, items=items)
+            reply = await self._store.runs.renew(self._worker, lease_ms=self._limits.lease_ms, items=items)
             settle(doubtful, reply.tags, deadline=sent + self._limits.lease_ms - self._limits.margin_ms)
             for attempt, tag in zip(doubtful, reply.tags, strict=True):
                 if tag == "cancel":
@@ -263,7 +263,7 @@ class Runtime:
             self._leave(EXIT_STUCK)
         elif not len(self.active):
             try:
-                await self._store.leave(self._worker)
+                await self._store.processes.forget_worker(self._worker)
             except Unavailable:
                 self._log.debug("could not sign off")
 
@@ -283,7 +283,7 @@ class Runtime:
         if not attempts:
             return
         try:
-            await self._store.requeue(self._worker, [(a.run, a.fence) for a in attempts])
+            await self._store.runs.requeue(self._worker, [(a.run, a.fence) for a in attempts])
         except Unavailable as error:
             self._log.warning("%d runs could not be requeued, their leases will end: %s", len(attempts), error)
         for attempt in attempts:

@@ -40,6 +40,6 @@ def world() -> Iterator[World]:
     clock = FakeClock()
     store = FakeStore(clock)
     ledger, waiter = FakeLedger(store), FakeWaiter()
-    app = create_app(ApiSettings(), clock=clock, store=store, ledger=ledger, waiter=waiter)  # type: ignore[arg-type]
+    app = create_app(ApiSettings(), clock=clock, store=store.parts, ledger=ledger, waiter=waiter)  # type: ignore[arg-type]
     with Caller(app) as call:
         yield World(call, clock, store, ledger, waiter)

@@ -11,8 +11,11 @@ from rsched.core.jobs.packed import JobHead, JobRecord, RunRecord, misfire_code,
 from rsched.core.schedule.misfire import NOTHING_MISSED, MisfireOutcome
 from rsched.core.states import JobState, RunState
 from rsched.ledger.stored import StoredCalendar, StoredRun, StoredSkip, with_attempts
-from rsched.store.jobs import Exclusions, PutReply, TriggerReply, VerbReply
-from rsched.store.recovery import RestoreProgress
+from rsched.store.calendars import Exclusions
+from rsched.store.jobs import PutReply, TriggerReply
+from rsched.store.processes import LiveProcesses
+from rsched.store.replies import VerbReply
+from rsched.store.restore import RestoreProgress
 
 NOW = 1_793_000_000_000
 
@@ -37,8 +40,20 @@ class FakeClock:
         self.ms += int(ms)
 
 
+class _Part:
+    """A part of the store: its verbs by the names that the fake has for them, looked up anew so that a test may replace one."""
+
+    def __init__(self, fake: FakeStore, **verbs: str) -> None:
+        self._fake, self._verbs = fake, verbs
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._fake, self._verbs[verb])
+
+
 @dataclass
 class FakeStore:
+    """What handlers are given is `parts`; what tests look at and change are the fields."""
+
     clock: FakeClock
     jobs: dict[str, JobRecord | JobHead] = field(default_factory=dict)
     due: dict[str, int | None] = field(default_factory=dict)
@@ -64,13 +79,28 @@ class FakeStore:
     keys = SimpleNamespace(due=lambda p: p)
 
     @property
+    def parts(self) -> Any:
+        same = {verb: verb for verb in ("put", "pause", "resume", "backfill", "remove", "trigger")}
+        return SimpleNamespace(
+            connection=self, keys=self.keys, clock=_Part(self, now_ms="now_ms"),
+            jobs=_Part(self, get="get_job", get_due_times="dues", **same),
+            calendars=_Part(self, put="put_calendar", get_many="get_calendar"),
+            runs=_Part(self, get="get_run", cancel="cancel"),
+            restore=_Part(self, is_in_progress="restore_in_progress"),
+            recovery=_Part(self, is_open="is_open"),
+            journal=_Part(self, get_last_id="stream_last"),
+            processes=_Part(self, list_live="live"),
+            partitions=_Part(self, count_owned="owned"),
+        )  # fmt: skip
+
+    @property
     def client(self) -> Any:
         async def zscore(key: object, job: str) -> float | None:
             return self.due.get(job)
 
         return SimpleNamespace(zscore=zscore)
 
-    async def _redis(self, command: Any) -> Any:
+    async def ask(self, command: Any) -> Any:
         return await command
 
     def now_ms(self) -> int:
@@ -157,7 +187,9 @@ class FakeStore:
             self.jobs[job] = now_paused._replace(head=head)
         return reply
 
-    async def resume(self, job: str, *, expect: int, due: int | None, missed: MisfireOutcome = NOTHING_MISSED) -> VerbReply:
+    async def resume(
+        self, job: str, *, expect: int, due: int | None, missed: MisfireOutcome = NOTHING_MISSED
+    ) -> VerbReply:
         to = JobState.COMPLETED if due is None and missed == NOTHING_MISSED else JobState.ACTIVE
         reply = self._verb(job, expect, already=JobState.ACTIVE, to=to)
         if reply.tag == "ok":
@@ -235,7 +267,7 @@ class FakeStore:
         return self.opened
 
     async def live(self) -> Any:
-        return ["sched"], self.workers
+        return LiveProcesses(["sched"], self.workers)
 
     async def owned(self) -> int:
         return self.partitions

@@ -15,7 +15,7 @@ from rsched.store.store import Store
 async def _pump(store: Store, ledger: Ledger, going: asyncio.Event) -> None:
     position = await ledger.position("s0", "definitions")
     while True:
-        for stream, entry, pairs in await store.read_journal({"definitions": position}, block_ms=1000, count=100):
+        for stream, entry, pairs in await store.journal.read({"definitions": position}, block_ms=1000, count=100):
             events = [unpack_event(kind, payload) for kind, payload in pairs]
             await going.wait()
             assert await ledger.record("s0", stream=stream, expected=position, new=entry, events=events)
@@ -34,8 +34,8 @@ async def recording(
     store = Store.open(redis_url, prefix=prefix, shard="s0", clock=clock)
     async with Ledger(database_url, clock=clock) as ledger:
         generation, fence = await ledger.next_generation("s0", redis_fence=0)
-        assert await store.begin_recovery(generation, fence=fence)
-        await store.finish_recovery(recovery_grace_ms=0)
+        assert await store.recovery.begin(generation, fence=fence)
+        await store.recovery.finish(recovery_grace_ms=0)
         task = asyncio.create_task(_pump(store, ledger, going))
         try:
             yield store

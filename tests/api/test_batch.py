@@ -72,7 +72,7 @@ def test_what_calendars_exclude_is_left_out_of_a_batchs_answer(world: World) -> 
 
 def test_the_waits_of_a_batch_have_by_its_size_more_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[float] = []
-    put_one = world.store.put
+    put_one = world.store.jobs.put
 
     async def put(items: Any, *, atomic: bool) -> PutReply:
         left.append(left_s(60))

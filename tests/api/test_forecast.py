@@ -39,7 +39,7 @@ def random_schedule(rng: random.Random, now: int) -> ScheduleSpec:
 async def test_each_minute_has_the_runs_of_all_jobs(world: World) -> None:
     rng = random.Random(1)
     # Not within a second of a minute's turn, at which the forecast would begin later than this.
-    while (now := await world.store.time()) % 60_000 > 57_000:
+    while (now := await world.store.clock.read()) % 60_000 > 57_000:
         pass
     start = now // 60_000 * 60_000
     expected: dict[str, Counter[int]] = {}
@@ -54,7 +54,7 @@ async def test_each_minute_has_the_runs_of_all_jobs(world: World) -> None:
         while at is not None and at < start + 24 * 3_600_000:
             expected.setdefault(team, Counter())[(at - start) // 60_000] += 1
             at = schedule.next_after(at)
-    assert (await world.store.put(items, atomic=True)).ok
+    assert (await world.store.jobs.put(items, atomic=True)).ok
     view = await forecasts._view(world.store, hours=24, team=None)
     assert (view.jobs, view.sampled, len(view.per_minute)) == (300, 1.0, 1440)
     assert parse_instant(view.from_) == start
@@ -68,10 +68,10 @@ async def test_each_minute_has_the_runs_of_all_jobs(world: World) -> None:
 
 
 async def test_of_very_many_jobs_a_part_is_counted_and_scaled(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = await world.store.time()
+    now = await world.store.clock.read()
     spec = ScheduleSpec(cron="0 * * * *", timezone="UTC")
     items = [item(f"job {n}", spec, function="f", now=now)[0] for n in range(2000)]
-    assert (await world.store.put(items, atomic=True)).ok
+    assert (await world.store.jobs.put(items, atomic=True)).ok
     monkeypatch.setattr(forecasts, "MAX_COUNTED", 500)
     view = await forecasts._view(world.store, hours=6, team=None)
     assert 0.15 < view.sampled < 0.35

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsched.core.errors import Unavailable
-from rsched.store.recovery import RestoreProgress
+from rsched.store.restore import RestoreProgress
 from tests.api.conftest import World, job
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rsched.core.jobs.packed import JobRecord
 from rsched.core.states import JobState
-from rsched.store.recovery import RestoreProgress
+from rsched.store.restore import RestoreProgress
 from tests.api.conftest import World, job
 from tests.api.fakes import NOW
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from rsched import __version__
 from rsched.cli.main import app
 from tests.client.fake_api import JOB, RUN, Reply, problem, serving
 
@@ -218,4 +219,4 @@ def test_help_loads_neither_servers_clients_nor_rich() -> None:
 
 def test_the_module_runs_as_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "rsched", "--version"], capture_output=True, text=True, timeout=30)
-    assert done.stdout == "rsched 0.1.0\n"
+    assert done.stdout == f"rsched {__version__}\n"

@@ -63,7 +63,7 @@ def test_migrate_says_what_it_applied_and_is_repeatable(database_url: str) -> No
     ("args", "env", "says"),
     [
         (["api", "--host", "0.0.0.0"], {}, "RSCHED_API_ALLOW_INSECURE_BIND=true"),
-        (["worker", "--app", "jobs"], {}, "package.module:worker"),
+        (["worker", "--app", "jobs"], {}, "package.module:app"),
         (["worker", "--queue", "A b"], {}, "RSCHED_WORKER_QUEUES"),
         (["scheduler"], {"RSCHED_SCHEDULER_PARTITION_RENEW_MS": "2000"}, "at most a third"),
         (["recorder"], {"RSCHED_RECORDER_BATCH": "many"}, "RSCHED_RECORDER_BATCH"),

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from rsched.cli.main import app
-from rsched.store.recovery import RestoreProgress
+from rsched.store.restore import RestoreProgress
 from tests.recorder.steps import HOUR, Shard, within
 
 Run = Callable[..., Result]
@@ -57,10 +57,10 @@ def test_a_restoration_is_shown_and_not_disturbed(
 ) -> None:
     async def body(s: Shard) -> None:
         await s.redis.zadd(s.keys.leases, {"j_0000000000000:1": 1})
-        marker = await s.store.marker()
+        marker = await s.store.recovery.get_marker()
         assert marker is not None
-        await s.store.set_restore_progress(
-            RestoreProgress("jobs", marker.generation, 250, 1000, 3, await s.store.time())
+        await s.store.restore.set_progress(
+            RestoreProgress("jobs", marker.generation, 250, 1000, 3, await s.store.clock.read())
         )
 
     on_shard(body)

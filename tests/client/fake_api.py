@@ -91,7 +91,7 @@ class FakeApi:
                 self.end_headers()
                 self.wfile.write(out)
 
-            do_GET = do_POST = do_PUT = do_DELETE = _do
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _do
 
             def log_message(self, *args: object) -> None:
                 pass

@@ -81,7 +81,7 @@ def test_queues_are_a_list_in_the_file_and_comma_separated_in_a_variable() -> No
         (WorkerSettings, {"RSCHED_WORKER_RENEW_MS": "20001"}, {}, "RSCHED_WORKER_RENEW_MS must be at most a third"),
         (WorkerSettings, {"RSCHED_WORKER_STOP_MARGIN_MS": "40000"}, {}, "STOP_MARGIN_MS must leave room"),
         (WorkerSettings, {"RSCHED_WORKER_QUEUES": "A"}, {}, "RSCHED_WORKER_QUEUES: 'A'"),
-        (WorkerSettings, {"RSCHED_WORKER_APP": "jobs"}, {}, "package.module:worker"),
+        (WorkerSettings, {"RSCHED_WORKER_APP": "jobs"}, {}, "package.module:app"),
         (SchedulerSettings, {"RSCHED_SCHEDULER_PARTITION_LEASE_MS": "2000"}, {}, "set it to 666 or less"),
         (Settings, {"RSCHED_REDIS_URL": "http://u:secret@x"}, {}, r"write redis://.*not 'http://u:\*\*\*@x'"),
         (Settings, {"RSCHED_DATABASE_URL": "mysql://x"}, {}, "write postgresql://"),

@@ -140,11 +140,11 @@ async def test_children_of_children_end_too(tmp_path: Path) -> None:
 
 
 def test_the_table_has_each_process_and_the_app() -> None:
-    entries = process_table(UpOptions(workers=3, app="shop.jobs:worker", demo=True))
+    entries = process_table(UpOptions(workers=3, app="shop.jobs:app", demo=True))
     assert [e.name for e in entries] == [
         "api", "scheduler", "recorder", "worker-1", "worker-2", "worker-3", "worker-demo",
     ]  # fmt: skip
-    assert entries[3].argv[-3:] == ("worker", "--app", "shop.jobs:worker")
+    assert entries[3].argv[-3:] == ("worker", "--app", "shop.jobs:app")
     assert [e.name for e in entries if e.first] == ["scheduler", "worker-1", "worker-2", "worker-3", "worker-demo"]
 
 

@@ -124,7 +124,7 @@ def test_what_dies_is_started_again_and_works(start: Callable[..., Up]) -> None:
         until(lambda name=name: up.pids().get(name, pids[name]) != pids[name])
         assert f"{name} ended with code -9, starting it again in 0.5 s" in up.said()
     with up.client() as client:
-        assert until(client.ready)
+        assert until(client.is_ready)
 
 
 def test_with_restart_off_what_dies_stays_away(start: Callable[..., Up]) -> None:
@@ -154,7 +154,7 @@ def test_a_port_that_is_taken_is_said_with_the_fix(start: Callable[..., Up]) -> 
 
 
 def test_an_app_that_cannot_be_loaded_is_refused_before_anything_starts(start: Callable[..., Up]) -> None:
-    up = start("--app", "nope:worker")
+    up = start("--app", "nope:app")
     assert up.process.wait(timeout=10) == 1
     assert "no module 'nope'" in up.said()
     assert not (up.folder / "processes.json").exists()
@@ -206,4 +206,4 @@ def test_after_a_stop_what_came_due_meanwhile_waits_for_nobody(start: Callable[.
     second.ready()
     with second.client() as client:
         # Held for workers that may be at it, it would be for a lease of 60 s.
-        assert until(lambda: client.runs_page("soon", status="DEAD").items, within_ms=20_000)
+        assert until(lambda: client.list_runs_page("soon", status="DEAD").items, within_ms=20_000)

@@ -67,5 +67,5 @@ async def with_api(env: dict[str, str]) -> AsyncIterator[tuple[Run, Api]]:
 
 
 async def until_time(run: Run, at_ms: int) -> None:
-    while (left := at_ms - await run.w.store.time()) > 0:
+    while (left := at_ms - await run.w.store.clock.read()) > 0:
         await run.w.clock.sleep(min(left, 1000))

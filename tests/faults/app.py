@@ -8,9 +8,9 @@ import time
 
 import anyio
 
-from rsched import JobContext, Worker
+from rsched import App, JobContext
 
-worker = Worker()
+app = App()
 
 
 def note(kind: str, context: JobContext) -> None:
@@ -40,19 +40,19 @@ async def at_work(context: JobContext, seconds: float) -> None:
     note("end", context)
 
 
-@worker.function("brief")
+@app.function("brief")
 async def brief(context: JobContext) -> None:
     """A few ms of work."""
     await at_work(context, 0.005)
 
 
-@worker.function("steady")
+@app.function("steady")
 async def steady(context: JobContext) -> None:
     """Long enough that a kill finds some at work."""
     await at_work(context, 0.1)
 
 
-@worker.function("long")
+@app.function("long")
 async def long(context: JobContext) -> None:
     """Longer than any lease of the fault runs, on its first attempt; brief after that."""
     await at_work(context, 30 if context.attempt == 1 else 0.005)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rsched import JobContext, Worker
+from rsched import App, JobContext
 from tests.faults.app import at_work
 
-worker = Worker()
+app = App()
 
 
-@worker.function("busy")
+@app.function("busy")
 async def busy(context: JobContext, seconds: float) -> None:
     """At work for so long, unless it is cancelled: it says which."""
     await at_work(context, seconds)

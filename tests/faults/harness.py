@@ -23,7 +23,7 @@ from rsched.runtime.clock import SystemClock
 from rsched.store.jobs import PutItem
 from tests.faults.agreement import disagreements
 
-APP = "tests.faults.app:worker"
+APP = "tests.faults.app:app"
 # 5,000 for a full run; what is default here keeps each test under half a minute.
 RUNS = int(os.environ.get("FAULTS_RUNS", "1500"))
 SPREAD_MS = 4000
@@ -57,7 +57,7 @@ class Run:
         self, count: int, *, function: str = "brief", spread_ms: int = SPREAD_MS, lead_ms: int = LEAD_MS
     ) -> None:
         """One-offs whose instants are spread evenly, from lead_ms ahead."""
-        now = await self.w.store.time()
+        now = await self.w.store.clock.read()
         base = len(self.expected)
         made = [
             item(
@@ -74,7 +74,7 @@ class Run:
 
     async def put_every(self, count: int, *, every_s: int, until_ms: int) -> None:
         """Interval jobs; expected is what they have due up to until_ms."""
-        now = await self.w.store.time()
+        now = await self.w.store.clock.read()
         for i in range(count):
             spec = ScheduleSpec(every=every_s)
             put, first = item(f"every-{i}", spec, function="brief", now=now, retry=RETRY)
@@ -130,7 +130,7 @@ class Run:
 
     async def until_recorded(self, *, within_s: float = 30) -> None:
         """Until the ledger has all that is in the journal now: what was put is acknowledged then."""
-        last = {s: parse_position(await self.w.store.stream_last(s)) for s in ("definitions", "journal")}
+        last = {s: parse_position(await self.w.store.journal.get_last_id(s)) for s in ("definitions", "journal")}
 
         async def recorded() -> bool:
             for stream, mark in last.items():
@@ -145,7 +145,7 @@ class Run:
 
         async def opened() -> bool:
             try:
-                return await self.w.store.is_open()
+                return await self.w.store.recovery.is_open()
             except Unavailable:
                 return False
 
@@ -158,7 +158,7 @@ class Run:
             if await count_final(self.w.database_url) < self.total:
                 await self.w.clock.sleep(80)
                 return False
-            return await self.w.store.client.hlen(self.w.store.keys.runs) == 0
+            return await self.w.store.connection.client.hlen(self.w.store.keys.runs) == 0
 
         await self.fleet.until(over, what="all runs final in the ledger", within_s=within_s)
 
@@ -166,12 +166,12 @@ class Run:
         """Pauses all interval jobs; what they owe then goes without a gap up to the last occurrence on record."""
         store = self.w.store
         for job in self.expected:
-            assert (await store.pause(JobId(job))).tag == "ok"
+            assert (await store.jobs.pause(JobId(job))).tag == "ok"
 
         async def all_recorded() -> bool:
-            if await store.client.hlen(store.keys.runs):
+            if await store.connection.client.hlen(store.keys.runs):
                 return False
-            return await position(self.w.database_url, "journal") == await store.stream_last("journal")
+            return await position(self.w.database_url, "journal") == await store.journal.get_last_id("journal")
 
         await self.fleet.until(all_recorded, what="the end of all runs", within_s=20)
         for row in await self.recorded():
@@ -202,14 +202,14 @@ class Run:
         """Until that many schedulers are live and own all partitions between them."""
 
         async def shared() -> bool:
-            live, _ = await self.w.store.live()
-            return len(live) == schedulers and await self.w.store.owned() == 1024
+            live, _ = await self.w.store.processes.list_live()
+            return len(live) == schedulers and await self.w.store.partitions.count_owned() == 1024
 
         await self.fleet.until(shared, what=f"{schedulers} schedulers that own everything", within_s=20)
 
     async def until_workers(self, count: int) -> None:
         async def there() -> bool:
-            return len((await self.w.store.live())[1]) >= count
+            return len((await self.w.store.processes.list_live())[1]) >= count
 
         await self.fleet.until(there, what=f"{count} workers", within_s=20)
 

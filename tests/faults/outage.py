@@ -172,7 +172,7 @@ def settings(form: Form) -> dict[str, str]:
 async def live_through(run: Run, api: Api, form: Form, away: Away) -> Outcome:
     """The whole scene: jobs, the outage, the return, fresh jobs beside what is caught up, and the end of all."""
     store = run.w.store
-    now = await store.time()
+    now = await store.clock.read()
     if form.fine:
         night, zone = (now + form.lead_ms + form.before_ms) // 2000 * 2000 + 2000, "Asia/Kolkata"
     else:
@@ -184,22 +184,22 @@ async def live_through(run: Run, api: Api, form: Form, away: Away) -> Outcome:
         run.kill("scheduler-1")
     else:
         run.fleet.signal("scheduler-1", signal.SIGSTOP)
-    gone_at = await store.time()
+    gone_at = await store.clock.read()
     await until_time(run, gone_at + form.outage_ms)
-    back_at = await store.time()
+    back_at = await store.clock.read()
     if away == "killed":
         run.fleet.start("scheduler-1")
     else:
         run.fleet.signal("scheduler-1", signal.SIGCONT)
     await run.until_owned(1)
-    now = await store.time()
+    now = await store.clock.read()
     fresh = [job for job, _ in await api.put([_fresh(f"{away}-fresh-{i}", now + i * 25) for i in range(40)])]
     await run.fleet.until(lambda: _caught_up(run), what="the end of the catch-up", within_s=60)
-    await until_time(run, await store.time() + 1000)
-    over_at = await store.time()
+    await until_time(run, await store.clock.read() + 1000)
+    over_at = await store.clock.read()
     jobs = {job: plan for (job, _), plan in zip(made, scene, strict=True)}
     for job in [*jobs, *fresh]:
-        await store.pause(JobId(job))
+        await store.jobs.pause(JobId(job))
     await run.fleet.until(lambda: _ended(run), what="the end of all runs", within_s=30)
     await run.until_recorded()
     return Outcome(
@@ -220,12 +220,12 @@ def _fresh(name: str, anchor: int) -> dict[str, Any]:
 async def _caught_up(run: Run) -> bool:
     """No range is left, and nothing is due that is past."""
     store = run.w.store
-    due, _ = await store.heads(within_ms=-200)
-    return not due and not await store.client.exists(store.keys.catchup)
+    due, _ = await store.partitions.list_due(within_ms=-200)
+    return not due and not await store.connection.client.exists(store.keys.catchup)
 
 
 async def _ended(run: Run) -> bool:
-    return await run.w.store.client.hlen(run.w.store.keys.runs) == 0
+    return await run.w.store.connection.client.hlen(run.w.store.keys.runs) == 0
 
 
 async def _rows(run: Run, query: str) -> list[Any]:

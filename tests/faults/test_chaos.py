@@ -40,7 +40,7 @@ async def restart_postgres(run: Run) -> None:
 
 
 async def empty_redis(run: Run) -> None:
-    await run.w.store.client.flushall()
+    await run.w.store.connection.client.flushall()
 
 
 @pytest.mark.parametrize(

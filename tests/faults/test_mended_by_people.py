@@ -21,7 +21,7 @@ Fault = Callable[[Run], AbstractAsyncContextManager[None]]
 @asynccontextmanager
 async def rights_taken(run: Run) -> AsyncIterator[None]:
     """Of the user that every process is, on connections that stay."""
-    await run.w.store.client.execute_command("ACL", "SETUSER", _ADMIN, "on", ">hand", "~*", "&*", "+@all")
+    await run.w.store.connection.client.execute_command("ACL", "SETUSER", _ADMIN, "on", ">hand", "~*", "&*", "+@all")
     port = run.w.servers.redis.port if run.w.servers.redis else 0
     async with aioredis.Redis(port=port, username=_ADMIN, password="hand", protocol=2) as admin:
         await admin.execute_command("ACL", "SETUSER", "default", "-@all")
@@ -36,7 +36,7 @@ def of_another_type(name: str) -> Fault:
 
     @asynccontextmanager
     async def fault(run: Run) -> AsyncIterator[None]:
-        key, client = getattr(run.w.store.keys, name), run.w.store.client
+        key, client = getattr(run.w.store.keys, name), run.w.store.connection.client
         kept = f"{key}:kept"
         async with client.pipeline(transaction=True) as swap:
             swap.rename(key, kept)
@@ -110,7 +110,7 @@ def test_what_a_hand_wrote_over_comes_back_once_key_and_marker_are_deleted(name:
             await run.put_spread(RUNS, function="steady")
             await run.until_recorded()
             await run.until_started(0.3)
-            keys, client = run.w.store.keys, run.w.store.client
+            keys, client = run.w.store.keys, run.w.store.connection.client
             await client.set(getattr(keys, name), "by hand")
 
             def said() -> bool:

@@ -49,18 +49,18 @@ class Story(NamedTuple):
 
 async def act(policies: list[tuple[str, tuple[float, float]]]) -> dict[str, Story]:
     """Lets a job of each policy and measure run for the scene; what became of it by "policy-roomy" or "policy-tight"."""
-    async with with_api({"RSCHED_WORKER_APP": "tests.faults.busy_app:worker"}) as (run, api):
+    async with with_api({"RSCHED_WORKER_APP": "tests.faults.busy_app:app"}) as (run, api):
         store = run.w.store
-        begin = await store.time() + 1500
+        begin = await store.clock.read() + 1500
         bodies = [_body(policy, measure, begin) for policy, measure in policies]
         made = await api.put(bodies)
         await until_time(run, begin + SCENE_S * 1000)
-        over = await store.time()
+        over = await store.clock.read()
         for job, _ in made:
-            await store.pause(JobId(job))
+            await store.jobs.pause(JobId(job))
 
         async def ended() -> bool:
-            return await store.client.hlen(store.keys.runs) == 0
+            return await store.connection.client.hlen(store.keys.runs) == 0
 
         await run.fleet.until(ended, what="the end of all runs", within_s=60)
         await run.until_recorded()

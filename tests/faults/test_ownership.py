@@ -33,7 +33,7 @@ def test_partitions_are_shared_anew_when_a_scheduler_joins_and_leaves() -> None:
 def test_intervals_go_through_a_change_of_owners_without_a_gap_or_a_double() -> None:
     async def scenario() -> None:
         async with fault_run() as run:
-            until = await run.w.store.time() + 9000
+            until = await run.w.store.clock.read() + 9000
             await run.put_every(100, every_s=1, until_ms=until)
             await run.until_started(0.2)
             run.fleet.start("scheduler-2")

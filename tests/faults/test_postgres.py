@@ -114,13 +114,13 @@ def test_what_is_refused_for_want_of_room_is_tried_again_and_not_quarantined() -
 
 async def fill_to(run: Run, part: float) -> None:
     """Lowers, or raises, what Redis may use, so that this part of it is in use."""
-    used, _ = await run.w.store.memory()
-    await run.w.store.client.config_set("maxmemory", int(used / part))
+    used, _ = await run.w.store.server.get_memory()
+    await run.w.store.connection.client.config_set("maxmemory", int(used / part))
 
 
 async def until_step(run: Run, step: int) -> None:
     async def there() -> bool:
-        return await run.w.store.load_level() == step
+        return await run.w.store.recovery.get_load_level() == step
 
     await run.fleet.until(there, what=f"step {step} of the load_level", within_s=10)
 
@@ -129,7 +129,7 @@ def test_as_redis_fills_creates_are_refused_then_claims_stop_and_nothing_is_lost
     async def scenario() -> None:
         async with fault_run(workers=1) as run:
             # So much that what connections use for a moment is no part of it worth a step.
-            await run.w.store.client.setrange("ballast", 64_000_000, b"x")
+            await run.w.store.connection.client.setrange("ballast", 64_000_000, b"x")
             await run.put_spread(200, lead_ms=10_000, spread_ms=1000)
             # Nobody empties the journal now; a scheduler measures all the same.
             run.kill("recorder-1")
@@ -140,7 +140,7 @@ def test_as_redis_fills_creates_are_refused_then_claims_stop_and_nothing_is_lost
             await fill_to(run, 0.9)
             await until_step(run, 2)
             late = run.first_due + 1500
-            while await run.w.store.time() < late:
+            while await run.w.store.clock.read() < late:
                 await run.w.clock.sleep(50)
             assert run.count("start") == 0
             await fill_to(run, 0.3)
@@ -168,7 +168,7 @@ def test_a_postgres_that_comes_back_without_its_tail_gets_it_from_redis() -> Non
 
             async def trimmed() -> bool:
                 for stream in ("definitions", "journal"):
-                    first = await run.w.store.stream_first(stream)
+                    first = await run.w.store.journal.get_first_id(stream)
                     if first is not None and int(first.partition("-")[2]) <= int(before[stream].partition("-")[2]) + 1:
                         return False
                 return True
@@ -177,7 +177,7 @@ def test_a_postgres_that_comes_back_without_its_tail_gets_it_from_redis() -> Non
             run.kill("recorder-1")
             for stream in ("definitions", "journal"):
                 key = run.w.store.keys.definitions if stream == "definitions" else run.w.store.keys.journal
-                await run.w.store.client.xtrim(key, maxlen=0, approximate=False)
+                await run.w.store.connection.client.xtrim(key, maxlen=0, approximate=False)
             assert await trimmed()
             # As a backup has it that was made before.
             for stream, at in before.items():
@@ -189,16 +189,16 @@ def test_a_postgres_that_comes_back_without_its_tail_gets_it_from_redis() -> Non
 
             async def back() -> bool:
                 found = query(run, "SELECT count(*) FROM jobs WHERE job_id = ANY('{" + ",".join(later) + "}')")
-                return found == [(150,)] and not await run.w.store.resync()
+                return found == [(150,)] and not await run.w.store.resync.is_requested()
 
             await run.fleet.until(back, what="definitions written again", within_s=20)
             assert query(run, "SELECT DISTINCT stream FROM quarantine WHERE kind = 'gap' ORDER BY 1") != []
             assert "are missing" in run.fleet.log("recorder-2")
-            marker = await run.w.store.marker()
+            marker = await run.w.store.recovery.get_marker()
             assert marker is not None
             assert query(run, "SELECT generation, fence > 68719476736 FROM shards") == [(marker.generation, True)]
             for job in later:
-                assert (await run.w.store.remove(JobId(job))).tag == "ok"
+                assert (await run.w.store.jobs.remove(JobId(job))).tag == "ok"
             await run.until_recorded()
             assert query(run, "SELECT count(*) FROM jobs WHERE state = 'deleted'") == [(150,)]
 
@@ -257,7 +257,7 @@ def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_agai
             await run.fleet.until(forgotten, what="jobs that ended out of Redis", within_s=20)
             run.kill("recorder-2")
             for stream in (run.w.store.keys.definitions, run.w.store.keys.journal):
-                await run.w.store.client.xtrim(stream, maxlen=0, approximate=False)
+                await run.w.store.connection.client.xtrim(stream, maxlen=0, approximate=False)
             put_back(run, backup)
             assert query(run, "SELECT count(*) FROM runs WHERE state = 'QUEUED'") == [(120,)]
             run.fleet.start("recorder-3")
@@ -266,18 +266,18 @@ def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_agai
 
             async def fixed() -> bool:
                 open_ = query(run, "SELECT count(*) FROM runs WHERE state IN ('QUEUED', 'RUNNING', 'RETRYING')")
-                return open_ == [(0,)] and not await run.w.store.resync()
+                return open_ == [(0,)] and not await run.w.store.resync.is_requested()
 
             await run.fleet.until(fixed, what="a ledger without what had ended", within_s=30)
-            passes = (await run.w.store.reconciled()).passes
+            passes = (await run.w.store.reconciliation.get_progress()).passes
 
             async def reconciled() -> bool:
-                return (await run.w.store.reconciled()).passes > passes
+                return (await run.w.store.reconciliation.get_progress()).passes > passes
 
             await run.fleet.until(reconciled, what="a pass of the reconciler that ends after it", within_s=30)
             # Until what comes back would have run: it would be due at once.
             await run.until_recorded()
-            assert await run.w.store.client.hlen(run.w.store.keys.runs) == 0
+            assert await run.w.store.connection.client.hlen(run.w.store.keys.runs) == 0
             starts = Counter(line.run_id for line in run.lines("start"))
             assert len(starts) == 260
             assert set(starts.values()) == {1}

@@ -72,13 +72,13 @@ async def lose_everything(run: Run) -> None:
         return found is not None and found[0] > 0
 
     await run.fleet.until(some_open, what="open runs in the ledger", within_s=10)
-    await run.w.store.client.flushall()
+    await run.w.store.connection.client.flushall()
 
 
 async def until_restored(run: Run) -> None:
     async def restored() -> bool:
-        found = await run.w.store.restore_progress()
-        return found is not None and found.phase == "done" and await run.w.store.is_open()
+        found = await run.w.store.restore.get_progress()
+        return found is not None and found.phase == "done" and await run.w.store.recovery.is_open()
 
     await run.fleet.until(restored, what="all definitions back", within_s=30)
 
@@ -109,17 +109,17 @@ def test_a_recorder_that_dies_on_the_load_level_leaves_it_to_the_next_who_measur
             await run.put_spread(RUNS, lead_ms=8000, spread_ms=500)
             await run.until_recorded()
             run.kill("recorder-1")
-            client = run.w.store.client
+            client = run.w.store.connection.client
             for point, part in zip(faults.LOAD_LEVEL, (0.75, 0.9), strict=True):
-                used, _ = await run.w.store.memory()
+                used, _ = await run.w.store.server.get_memory()
                 await client.config_set("maxmemory", int(used / part))
                 await die_at(run, point)
-            assert await run.w.store.load_level() == 2
+            assert await run.w.store.recovery.get_load_level() == 2
             await client.config_set("maxmemory", "1gb")
             run.fleet.start("scheduler-1")
             run.fleet.start("recorder-2")
             await run.until_settled()
             await run.verdict()
-            assert await run.w.store.load_level() == 0
+            assert await run.w.store.recovery.get_load_level() == 0
 
     drive(scenario)

@@ -106,9 +106,9 @@ async def hanging(run: Run) -> AsyncIterator[None]:
 @asynccontextmanager
 async def read_only(run: Run) -> AsyncIterator[None]:
     """A replica of nobody that answers: it takes no writes, as a primary that was demoted."""
-    await run.w.store.client.execute_command("REPLICAOF", "127.0.0.1", 1)
+    await run.w.store.connection.client.execute_command("REPLICAOF", "127.0.0.1", 1)
     yield
-    await run.w.store.client.execute_command("REPLICAOF", "NO", "ONE")
+    await run.w.store.connection.client.execute_command("REPLICAOF", "NO", "ONE")
 
 
 @pytest.mark.parametrize("away", [hanging, read_only], ids=["hanging", "read-only"])

@@ -16,7 +16,7 @@ OPEN_WITHIN_S = 4
 
 
 async def flush(run: Run) -> None:
-    await run.w.store.client.flushall()
+    await run.w.store.connection.client.flushall()
     with pytest.raises(ShardClosed):
         await run.put_spread(1)
 
@@ -52,11 +52,11 @@ def test_an_emptied_redis_is_opened_at_once_and_loses_nothing_acknowledged(lose:
 def test_intervals_go_on_where_they_were() -> None:
     async def scenario() -> None:
         async with fault_run(env={"RSCHED_SCHEDULER_LOOKAHEAD_MS": "3000"}) as run:
-            now = await run.w.store.time()
+            now = await run.w.store.clock.read()
             await run.put_every(40, every_s=1, until_ms=now + 6000)
             await run.until_recorded()
             await run.until_started(0.3)
-            await run.w.store.client.flushall()
+            await run.w.store.connection.client.flushall()
             await run.until_open()
             await run.until_started(1)
             await run.end_intervals(every_s=1)

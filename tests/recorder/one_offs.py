@@ -6,14 +6,14 @@ from typing import Any
 
 from rsched.core.ids import RunId
 from rsched.core.states import RunState
-from rsched.store.work import FetchedRun
+from rsched.store.run_values import FetchedRun
 from tests.recorder.rollback import stale_generation
 from tests.recorder.steps import HOUR, WORKER, Shard
 
 
 async def put_once(s: Shard, name: str, *, due_in: int = 0) -> RunId:
     job = await s.put(name, kind="o", due_in=due_in)
-    return RunId(f"{job}:{(await s.store.dues([job]))[job]}")
+    return RunId(f"{job}:{(await s.store.jobs.get_due_times([job]))[job]}")
 
 
 async def fetched(s: Shard) -> dict[RunId, FetchedRun]:
@@ -78,9 +78,9 @@ async def in_the_gap(s: Shard, runs: dict[str, RunId], active: dict[RunId, Fetch
     for kind in ("staged", "queued", "retrying"):
         await finished(s, now_active.pop(runs[f"{kind} 0"]), RunState.DEAD if kind == "queued" else RunState.SUCCEEDED)
     for kind in KINDS:
-        await s.store.cancel(runs[f"{kind} 1"])
+        await s.store.runs.cancel(runs[f"{kind} 1"])
     await finished(s, active.pop(runs["running 1"]), RunState.CANCELLED)
     await finished(s, now_active.pop(runs["queued 1"]), RunState.CANCELLED)
     active.update(now_active)
-    records = await s.store.records_of(list(runs.values()))
+    records = await s.store.runs.read_packed(list(runs.values()))
     return {run for run, record in zip(runs.values(), records, strict=True) if record is None}

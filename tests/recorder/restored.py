@@ -45,9 +45,9 @@ async def without_tail(s: Shard, url: str, kept: Backup, *, quiet: bool = False)
     s.__post_init__()
     if not quiet:
         await s.put("made after it", due_in=HOUR, every=2 * HOUR)
-        await s.store.fetch(WorkerId("came after it"), request=1, slots=1, lease_ms=60_000, queues=["none"])
+        await s.store.runs.fetch(WorkerId("came after it"), request=1, slots=1, lease_ms=60_000, queues=["none"])
     await caught_up(s)
-    assert await s.store.resync()
+    assert await s.store.resync.is_requested()
     return resync
 
 
@@ -64,4 +64,4 @@ async def written_again(s: Shard, resync: Resync) -> None:
         async with s.recording():
             while await resync.step():
                 pass
-    assert not await s.store.resync()
+    assert not await s.store.resync.is_requested()

@@ -25,10 +25,11 @@ from rsched.recorder.stream import Gap, StreamRecorder
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
 from rsched.scheduler.reap import Reaper
+from rsched.store.connection import Connection, connect
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
-from rsched.store.store import Store, connect
-from rsched.store.work import FinishItem
+from rsched.store.run_values import FinishItem
+from rsched.store.store import Store
 from tests.ledger.events import definition
 from tests.store.world import World
 
@@ -73,7 +74,7 @@ class Shard:
 
     async def put(self, name: str, *, due_in: int = 0, every: int = HOUR, kind: str = "e", overlap: str = "") -> JobId:
         """A job of one occurrence (kind o), of an interval or of `0 * * * *`."""
-        now = await self.store.time()
+        now = await self.store.clock.read()
         due = now + due_in
         job = derive_job_id("default", name, 1)
 
@@ -87,30 +88,32 @@ class Shard:
         if kind == "c":
             due = load(d).next_after(now) or 0
         head = JobHead(JobState.ACTIVE, 1, 1, now - 1, kind, arg, "o", 60_000, d.queue_key, overlap=overlap)  # type: ignore[arg-type]
-        assert (await self.store.put([PutItem(job, 0, due, JobRecord(head, d).pack())], atomic=True)).ok
+        assert (await self.store.jobs.put([PutItem(job, 0, due, JobRecord(head, d).pack())], atomic=True)).ok
         return job
 
     async def record(self) -> None:
         """Until the ledger has all of the journal."""
         for stream, recorder in self.streams.items():
             while parse_position(await self.ledger.position(self.shard, stream)) < parse_position(
-                await self.store.stream_last(stream)
+                await self.store.journal.get_last_id(stream)
             ):
                 await recorder.step(block_ms=1)
 
     async def schedule(self) -> None:
         while await self.claimer.step():
             pass
-        while (await self.store.release(limit=500)).more:
+        while (await self.store.runs.release(limit=500)).more:
             pass
 
     async def work(self, *, slots: int = 100) -> list[RunId]:
         """Fetches and ends what can be had."""
         self.request += 1
-        fetched = await self.store.fetch(WORKER, request=self.request, slots=slots, lease_ms=60_000, queues=["default"])
+        fetched = await self.store.runs.fetch(
+            WORKER, request=self.request, slots=slots, lease_ms=60_000, queues=["default"]
+        )
         items = [FinishItem(r.run, r.fence, RunState.SUCCEEDED, 0, fetched.now, "") for r in fetched.runs]
         if items:
-            tags = await self.store.finish(WORKER, request=self.request, items=items)
+            tags = await self.store.runs.finish(WORKER, request=self.request, items=items)
             self.done.update(r.run for r, tag in zip(fetched.runs, tags, strict=True) if tag == "ok")
         return [r.run for r in fetched.runs]
 
@@ -163,7 +166,7 @@ InShard = Callable[[Callable[[Shard], Awaitable[None]]], None]
 
 
 async def within(redis_url: str, database_url: str, prefix: str, body: Callable[[Shard], Awaitable[None]]) -> None:
-    store = Store(connect(redis_url), Keys(prefix, "s0"), CLOCK)
+    store = Store(Connection(connect(redis_url), Keys(prefix, "s0"), CLOCK))
     redis = Redis.from_url(redis_url)
     try:
         async with Ledger(database_url, clock=CLOCK) as ledger:

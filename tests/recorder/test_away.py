@@ -38,7 +38,7 @@ def answered(reply: str) -> None:
             raise BaseParser.parse_error(reply)
 
         try:
-            await store._redis(command())
+            await store.connection.ask(command())
         finally:
             await store.aclose()
 

@@ -15,7 +15,7 @@ from rsched.core.schedule.schedule import load
 from rsched.core.states import JobState, RunState
 from rsched.scheduler.catch_up import CatchUp
 from rsched.store.jobs import PutItem
-from rsched.store.work import FinishItem
+from rsched.store.run_values import FinishItem
 from tests.ledger.events import definition
 from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
 from tests.recorder.steps import CLOCK, HOUR, LOG, WORKER, InShard, Shard
@@ -28,7 +28,7 @@ async def put(
     since: int = 0,
 ) -> JobId:  # fmt: skip
     """A job with one occurrence that is due; of `seconds`, several. since: ms ago, when it came due first."""
-    now = await s.store.time()
+    now = await s.store.clock.read()
     job = derive_job_id("default", name, 1)
     due = {"once": now, "interval": now - since, "seconds": now - 4000, "cron": now // HOUR * HOUR}[kind]
     anchor = datetime.fromtimestamp(due / 1000, UTC).isoformat(timespec="milliseconds")
@@ -45,21 +45,21 @@ async def put(
     assert kind != "cron" or load(d).next_after(due - 1) == due
     head = JobHead(JobState.ACTIVE, version, version, due - 1, {"once": "o", "cron": "c"}.get(kind, "e"), arg,  # type: ignore[arg-type]
                    misfire, grace, d.queue_key, overlap=overlap)  # fmt: skip
-    assert (await s.store.put([PutItem(job, version - 1, due, JobRecord(head, d).pack())], atomic=True)).ok
+    assert (await s.store.jobs.put([PutItem(job, version - 1, due, JobRecord(head, d).pack())], atomic=True)).ok
     return job
 
 
 async def started(s: Shard) -> list[tuple[RunId, int]]:
     s.request += 1
-    found = await s.store.fetch(WORKER, request=s.request, slots=100, lease_ms=60_000, queues=["default"])
+    found = await s.store.runs.fetch(WORKER, request=s.request, slots=100, lease_ms=60_000, queues=["default"])
     return [(r.run, r.fence) for r in found.runs]
 
 
 async def finished(s: Shard, runs: list[tuple[RunId, int]], state: RunState) -> None:
     s.request += 1
-    now = await s.store.time()
+    now = await s.store.clock.read()
     items = [FinishItem(run, fence, state, 0, now, "") for run, fence in runs]
-    assert set(await s.store.finish(WORKER, request=s.request, items=items)) == {"ok"}
+    assert set(await s.store.runs.finish(WORKER, request=s.request, items=items)) == {"ok"}
 
 
 async def ended(s: Shard, how: RunState | None) -> set[RunId]:
@@ -68,7 +68,7 @@ async def ended(s: Shard, how: RunState | None) -> set[RunId]:
     if how is RunState.CANCELLED:
         runs = {RunId(run.decode()) for run in await s.redis.hkeys(s.keys.runs)}
         for run in runs:
-            await s.store.cancel(run)
+            await s.store.runs.cancel(run)
         await s.work()
         return runs
     attempts = await started(s)
@@ -133,8 +133,8 @@ def test_what_the_ledger_does_not_know_stays_due(shard: InShard, kind: str) -> N
         await s.record()
         # Into the older state: a job that nobody recorded anything of but its definition.
         await back_to(s, then)
-        await s.store.begin_recovery((await marker(s)) + 1, fence=0)
-        await s.store.finish_recovery(recovery_grace_ms=0)
+        await s.store.recovery.begin((await marker(s)) + 1, fence=0)
+        await s.store.recovery.finish(recovery_grace_ms=0)
         await put(s, kind, name="unknown")
         then = await snapshot(s)
         lost = await ended(s, RunState.SUCCEEDED)
@@ -151,7 +151,7 @@ def test_what_the_ledger_does_not_know_stays_due(shard: InShard, kind: str) -> N
 
 
 async def marker(s: Shard) -> int:
-    found = await s.store.marker()
+    found = await s.store.recovery.get_marker()
     assert found is not None
     return found.generation
 
@@ -200,7 +200,7 @@ def test_a_range_that_was_not_paid_out_owes_its_occurrences_alone(shard: InShard
         await back_to(s, {} if emptied else then)
         await stale_generation(s)
         assert await s.redis.zrange(s.keys.catchup, 0, -1) == [member]
-        assert (await s.redis.zscore(s.keys.due(partition_of(job)), job) or 0) > await s.store.time()
+        assert (await s.redis.zscore(s.keys.due(partition_of(job)), job) or 0) > await s.store.clock.read()
         await s.schedule()
         assert await s.redis.zrange(s.keys.catchup, 0, -1) == [member]
 
@@ -234,11 +234,13 @@ def test_a_run_that_an_edit_withdrew_is_owed_under_the_edited_schedule(shard: In
         (run,) = [RunId(r.decode()) for r in await s.redis.hkeys(s.keys.runs)]
         due = int(run.rpartition(":")[2])
         d = definition("a", schedule=ScheduleSpec(every="1h"))
-        head = JobHead(JobState.ACTIVE, 2, 2, await s.store.time(), "e", f"{due},{HOUR}", "o", 60_000, d.queue_key)
-        assert (await s.store.put([PutItem(job, 1, due, JobRecord(head, d).pack())], atomic=True)).ok
+        head = JobHead(
+            JobState.ACTIVE, 2, 2, await s.store.clock.read(), "e", f"{due},{HOUR}", "o", 60_000, d.queue_key
+        )
+        assert (await s.store.jobs.put([PutItem(job, 1, due, JobRecord(head, d).pack())], atomic=True)).ok
         await s.record()
         then = await snapshot(s)
-        while not (await s.store.release(limit=9)).total:
+        while not (await s.store.runs.release(limit=9)).total:
             pass
         assert await started(s) == []
         await s.record()
@@ -265,14 +267,14 @@ def test_a_job_that_was_changed_in_the_tail_is_not_run_as_it_was(
         await s.record()
         then = await snapshot(s)
         if change == "removed":
-            assert (await s.store.remove(job)).tag == "ok"
+            assert (await s.store.jobs.remove(job)).tag == "ok"
         elif change == "paused":
-            assert (await s.store.pause(job)).tag == "ok"
+            assert (await s.store.jobs.pause(job)).tag == "ok"
         else:
             d = definition("a", schedule=ScheduleSpec(every="1h"))
-            now = await s.store.time()
+            now = await s.store.clock.read()
             head = JobHead(JobState.ACTIVE, 2, 2, now, "e", f"{now + HOUR},{HOUR}", "o", HOUR, d.queue_key)
-            assert (await s.store.put([PutItem(job, 1, now + HOUR, JobRecord(head, d).pack())], atomic=True)).ok
+            assert (await s.store.jobs.put([PutItem(job, 1, now + HOUR, JobRecord(head, d).pack())], atomic=True)).ok
         await s.record()
         if forgotten:
             await s.ledger.mark_forgotten([(job, 2)])
@@ -283,7 +285,7 @@ def test_a_job_that_was_changed_in_the_tail_is_not_run_as_it_was(
         await s.drain()
         assert s.done == {}
         states = {"removed": JobState.DELETED, "paused": JobState.PAUSED, "edited": JobState.ACTIVE}
-        head_ = await s.store.get_head(job)
+        head_ = await s.store.jobs.get_head(job)
         assert head_ is not None
         assert (head_.state, head_.version) == (states[change], 2)
         if forgotten:
@@ -295,15 +297,15 @@ def test_a_job_that_was_changed_in_the_tail_is_not_run_as_it_was(
 def test_a_pause_that_ended_in_the_tail_does_not_end_again(shard: InShard) -> None:
     async def body(s: Shard) -> None:
         job = await put(s, "interval")
-        assert (await s.store.pause(job, until=await s.store.time() + 1000)).tag == "ok"
+        assert (await s.store.jobs.pause(job, until=await s.store.clock.read() + 1000)).tag == "ok"
         await s.record()
         then = await snapshot(s)
-        assert (await s.store.resume(job, expect=2, due=await s.store.time() + HOUR)).tag == "ok"
+        assert (await s.store.jobs.resume(job, expect=2, due=await s.store.clock.read() + HOUR)).tag == "ok"
         await s.record()
         await back_to(s, then)
         await stale_generation(s, all_back=False)
         assert await s.redis.zcard(s.keys.pauses) == 0
-        head = await s.store.get_head(job)
+        head = await s.store.jobs.get_head(job)
         assert head is not None
         assert (head.state, head.version) == (JobState.ACTIVE, 3)
 
@@ -348,7 +350,7 @@ def test_an_recovery_that_goes_on_with_one_that_was_not_finished_repairs_the_sam
         await s.record()
         await back_to(s, then)
         generation, fence = await s.ledger.next_generation(s.shard, redis_fence=0)
-        assert await s.store.begin_recovery(generation, fence=fence, lost=True)
+        assert await s.store.recovery.begin(generation, fence=fence, lost=True)
         await stale_generation(s)
         assert not runs & {run.decode() for run in await s.redis.hkeys(s.keys.runs)}
         await s.drain()

@@ -17,7 +17,7 @@ def test_what_an_older_redis_has_of_a_job_that_was_deleted_and_forgotten_ends_so
         job = await s.put("a", due_in=HOUR)
         await s.record()
         then = await snapshot(s)
-        assert (await s.store.remove(job)).tag == "ok"
+        assert (await s.store.jobs.remove(job)).tag == "ok"
         await s.record()
         await s.ledger.mark_forgotten([(job, 2)])
         await back_to(s, then)
@@ -29,10 +29,10 @@ def test_what_an_older_redis_has_of_a_job_that_was_deleted_and_forgotten_ends_so
         async with anyio.create_task_group() as group:
             group.start_soon(lambda: run_recorder(settings, stop, clock=CLOCK))
             with anyio.fail_after(20):
-                while await s.store.dues([job]):
+                while await s.store.jobs.get_due_times([job]):
                     await CLOCK.sleep(20)
                 # And is forgotten once more.
-                while (await s.ledger.jobs_known([job]))[job].forgotten is False or await s.store.get_job(
+                while (await s.ledger.jobs_known([job]))[job].forgotten is False or await s.store.jobs.get(
                     job
                 ) is not None:
                     await CLOCK.sleep(20)

@@ -10,7 +10,7 @@ from rsched.core.jobs.packed import Event
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
 from rsched.recorder.housekeeping import Housekeeping
-from rsched.store.recovery import RestoreProgress
+from rsched.store.restore import RestoreProgress
 from rsched.store.store import Store
 from tests.ledger.events import T0, WallClock, run
 from tests.ledger.test_open_runs import naive, open_ids, record
@@ -105,16 +105,16 @@ def test_while_definitions_are_being_restored_no_job_is_forgotten(shard: InShard
         assert (await s.ledger.jobs_known([job]))[job].state is JobState.COMPLETED
         clock = Timer(CLOCK.wall_ms() + HOUR)
         house = Housekeeping(s.store, s.ledger, shard=s.shard, clock=clock, forget_after_s=600)
-        marker = await s.store.marker()
+        marker = await s.store.recovery.get_marker()
         assert marker is not None
-        repair = RestoreProgress("jobs", marker.generation, 0, 1, 0, await s.store.time())
-        await s.store.set_restore_progress(repair)
+        repair = RestoreProgress("jobs", marker.generation, 0, 1, 0, await s.store.clock.read())
+        await s.store.restore.set_progress(repair)
         await until_idle(house)
-        assert await s.store.get_job(job) is not None
+        assert await s.store.jobs.get(job) is not None
         assert not (await s.ledger.jobs_known([job]))[job].forgotten
-        await s.store.set_restore_progress(repair._replace(phase="done"))
+        await s.store.restore.set_progress(repair._replace(phase="done"))
         await until_idle(house)
-        assert await s.store.get_job(job) is None
+        assert await s.store.jobs.get(job) is None
         assert (await s.ledger.jobs_known([job]))[job].forgotten
 
     shard(body)

@@ -20,7 +20,7 @@ from tests.recorder.steps import CLOCK, HOUR, InShard, Shard
 
 async def trigger(s: Shard, job: JobId, *, key: str = "k") -> tuple[str, RunId | None]:
     # As the API derives it: two of one ms have ids of their own.
-    reply = await s.store.trigger(job, suffix=short_hash(key), repeat_key=key)
+    reply = await s.store.jobs.trigger(job, suffix=short_hash(key), repeat_key=key)
     return reply.tag, reply.run
 
 
@@ -95,16 +95,16 @@ def test_until_the_restoration_is_told_done_the_ledger_has_all_that_redis_lacks(
         assert await s.redis.zcard(s.keys.triggers) == 0
         more = True
         while more:
-            since = await s.store.time() - KEYED_FOR_MS
+            since = await s.store.clock.read() - KEYED_FOR_MS
             for key, run in runs.items():
                 at = await s.ledger.triggered_at(job, key, since=since)
                 assert at is not None
                 assert manual_run_id_of(job, at, short_hash(key)) == run
-            repair = await s.store.restore_progress()
+            repair = await s.store.restore.get_progress()
             assert repair is not None
             assert repair.phase == "jobs"
             more = await progress.step()
-        repair = await s.store.restore_progress()
+        repair = await s.store.restore.get_progress()
         assert repair is not None
         assert repair.phase == "done"
         for key, run in runs.items():
@@ -120,11 +120,11 @@ def test_what_was_triggered_beside_a_restore_stays_as_redis_has_it(
 
     async def body(s: Shard) -> None:
         job = await s.put("a")
-        old = await s.store.time() - 5000
+        old = await s.store.clock.read() - 5000
         await s.ledger.write_again(s.shard, [TriggerEvent(job, f"k{n}", old) for n in range(5)])
         await s.record()
         background_restore = await being_rebuilt(s)
-        assert await s.store.get_job(job) is not None
+        assert await s.store.jobs.get(job) is not None
         # By one who does not ask the ledger.
         _, run = await trigger(s, job, key="k3")
         while await background_restore.step():
@@ -143,7 +143,7 @@ def test_keys_past_a_day_do_not_come_back_and_housekeeping_deletes_them(
 
     async def body(s: Shard) -> None:
         job = await s.put("a", due_in=HOUR)
-        now = await s.store.time()
+        now = await s.store.clock.read()
         old = [TriggerEvent(job, f"old{n}", now - KEYED_FOR_MS - 2 * HOUR) for n in range(5)]
         await s.ledger.write_again(s.shard, [*old, TriggerEvent(job, "new", now - KEYED_FOR_MS + HOUR)])
         await s.record()
@@ -164,7 +164,7 @@ def test_a_restore_of_an_earlier_recovery_writes_no_keys(shard: InShard) -> None
         job = await s.put("a", due_in=HOUR)
         await trigger(s, job)
         await s.record()
-        earlier = int(s.store.generation)
+        earlier = int(s.store.connection.generation)
         await emptied(s)
         await s.redis.delete(s.keys.triggers)
         with pytest.raises(ShardClosed):

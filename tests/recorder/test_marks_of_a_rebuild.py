@@ -24,7 +24,7 @@ async def put(s: Shard, name: str, *, due: int, every: int, schedule_changed_at:
         name, schedule=ScheduleSpec(every=f"{every}ms"), created_at=schedule_changed_at, updated_at=schedule_changed_at
     )
     head = JobHead(JobState.ACTIVE, 1, 1, schedule_changed_at, "e", f"{due},{every}", "o", 60_000, d.queue_key)
-    assert (await s.store.put([PutItem(job, 0, due, JobRecord(head, d).pack())], atomic=True)).ok
+    assert (await s.store.jobs.put([PutItem(job, 0, due, JobRecord(head, d).pack())], atomic=True)).ok
     return job
 
 
@@ -43,7 +43,7 @@ def test_what_was_not_back_when_others_were_claimed_is_still_owed(
 ) -> None:
     async def body(s: Shard) -> None:
         first, second = of_one_partition()
-        now = await s.store.time()
+        now = await s.store.clock.read()
         waits = await put(
             s, first, due=now - 300_000, every=HOUR, schedule_changed_at=now - HOUR
         )  # came due while Redis was away
@@ -81,7 +81,7 @@ def test_a_recorder_that_lost_its_shard_leaves_the_restoration_of_a_later_recove
     database_url: str, redis_url: str, redis_prefix: str
 ) -> None:
     async def body(s: Shard) -> None:
-        now = await s.store.time()
+        now = await s.store.clock.read()
         job = await put(s, "a", due=now + HOUR, every=HOUR, schedule_changed_at=now - HOUR)
         await s.record()
         await s.ledger._do(
@@ -101,7 +101,7 @@ def test_a_recorder_that_lost_its_shard_leaves_the_restoration_of_a_later_recove
         for _ in range(3):
             with pytest.raises(ShardClosed):
                 await earlier.step()
-        repair = await s.store.restore_progress()
+        repair = await s.store.restore.get_progress()
         assert repair is not None
         assert (repair.phase, repair.generation) == ("jobs", rebuilds[1].generation)
         # Nor does it keep or drop marks, whatever else it comes to.
@@ -109,7 +109,7 @@ def test_a_recorder_that_lost_its_shard_leaves_the_restoration_of_a_later_recove
         assert await s.ledger.kept_marks("s0") == marks
         while await later.step():
             pass
-        repair = await s.store.restore_progress()
+        repair = await s.store.restore.get_progress()
         assert repair is not None
         assert (repair.phase, await s.ledger.kept_marks("s0")) == ("done", {})
         await s.ledger.keep_marks("s0", generation=rebuilds[0].generation)
@@ -138,7 +138,7 @@ def test_that_all_is_back_is_told_again_until_it_is_heard(database_url: str, red
             await progress.step()
         await s.redis.rename(repair_key + ":aside", repair_key)
         assert not await progress.step()
-        repair = await s.store.restore_progress()
+        repair = await s.store.restore.get_progress()
         assert repair is not None
         assert repair.phase == "done"
 

@@ -20,7 +20,7 @@ def test_the_last_recovery_decides(redis_url: str, database_url: str, redis_pref
     async def body(s: Shard) -> None:
         await s.put("a")
         await s.record()
-        await s.store.close_shard()
+        await s.store.recovery.close()
         closed = await snapshot(s)
         await another_server(s)
         assert await unconfirmed(s) == set()
@@ -38,7 +38,7 @@ def test_a_postgres_that_forgot_the_last_recovery_proves_nothing(
     redis_url: str, database_url: str, redis_prefix: str
 ) -> None:
     async def body(s: Shard) -> None:
-        await s.store.close_shard()
+        await s.store.recovery.close()
         await s.ledger._do("UPDATE shards SET generation = generation - 1", ())
         await another_server(s)
         assert await unconfirmed(s) == {b""}

@@ -62,7 +62,7 @@ def test_what_ended_in_the_gap_is_closed_and_never_runs_again(shard: InShard, da
         await written_again(s, resync)
         after = await rows(s)
         assert {run for run, row in after.items() if row == ("CANCELLED", OUTCOME_UNKNOWN)} == ended
-        left = {run: r.state.value for run, r in (await s.store.page_of_runs(cursor=0, count=100))[1]}
+        left = {run: r.state.value for run, r in (await s.store.resync.read_runs(cursor=0, count=100))[1]}
         assert {run: row[0] for run, row in after.items() if run not in ended} == left
         # Of what is in the ledger nothing comes back, from the reconciler or after a loss of Redis.
         assert await s.reconcile() == {}
@@ -91,9 +91,9 @@ def test_while_the_gap_is_not_repaired_nothing_is_brought_back_from_the_ledger(
         kept = backup(database_url)
         await finished(s, (await fetched(s))[ended])
         job = JobId(forgotten[:15])
-        assert (await s.store.remove(job)).tag == "ok"
+        assert (await s.store.jobs.remove(job)).tag == "ok"
         await s.record()
-        assert await s.store.forget([(job, 2)]) == 1
+        assert await s.store.jobs.forget([(job, 2)]) == 1
         resync = await without_tail(s, database_url, kept)
         await s.redis.hdel(s.keys.runs, lost)
         before = await s.redis.hgetall(s.keys.runs)
@@ -101,11 +101,11 @@ def test_while_the_gap_is_not_repaired_nothing_is_brought_back_from_the_ledger(
         assert found["run_missing"] == found["job_missing"] == 0
         assert unsure >= 2
         assert await s.redis.hgetall(s.keys.runs) == before
-        assert await s.store.get_job(job) is None
+        assert await s.store.jobs.get(job) is None
         await written_again(s, resync)
         found, unsure = await found_by_reconciler(s)
         assert (found, unsure) == (Counter(), 0)
-        assert RunId(goes_on) in {run for run, _ in (await s.store.page_of_runs(cursor=0, count=9))[1]}
+        assert RunId(goes_on) in {run for run, _ in (await s.store.resync.read_runs(cursor=0, count=9))[1]}
 
     shard(body)
 
@@ -160,12 +160,12 @@ def test_a_record_that_is_truly_later_wins_over_the_closing(shard: InShard, data
     async def body(s: Shard) -> None:
         run, kept = await kept_open(s, database_url)
         (attempt,) = (await fetched(s)).values()
-        record = (await s.store.page_of_runs(cursor=0, count=9))[1][0][1]
+        record = (await s.store.resync.read_runs(cursor=0, count=9))[1][0][1]
         await finished(s, attempt)
         await written_again(s, await without_tail(s, database_url, kept))
         assert (await rows(s))[run] == ("CANCELLED", OUTCOME_UNKNOWN)
         end = RunEvent(
-            run, record._replace(state=RunState.DEAD, revision=record.revision + 1), await s.store.time(), "boom"
+            run, record._replace(state=RunState.DEAD, revision=record.revision + 1), await s.store.clock.read(), "boom"
         )
         await s.ledger.write_again(s.shard, [end])
         assert (await rows(s))[run] == ("DEAD", "boom")
@@ -182,11 +182,11 @@ def test_jobs_that_ended_and_were_forgotten_in_the_gap_do_not_come_back(shard: I
         kept = backup(database_url)
         await s.world.claim()
         await brought_forward(s, once)
-        await s.store.release(limit=10)
+        await s.store.runs.release(limit=10)
         assert await s.work() == [once]
-        assert (await s.store.remove(removed)).tag == "ok"
+        assert (await s.store.jobs.remove(removed)).tag == "ok"
         await s.record()
-        assert await s.store.forget([(JobId(once[:15]), 1), (removed, 2)]) == 2
+        assert await s.store.jobs.forget([(JobId(once[:15]), 1), (removed, 2)]) == 2
         await written_again(s, await without_tail(s, database_url, kept))
         known = await s.ledger.jobs_known([once[:15], removed, stays])
         assert {j: k.state for j, k in known.items()} == {
@@ -194,7 +194,9 @@ def test_jobs_that_ended_and_were_forgotten_in_the_gap_do_not_come_back(shard: I
         }  # fmt: skip
         assert await s.reconcile() == {}
         await emptied(s)
-        assert await s.store.dues([JobId(once[:15]), removed, stays]) == {stays: (await s.store.dues([stays]))[stays]}
+        assert await s.store.jobs.get_due_times([JobId(once[:15]), removed, stays]) == {
+            stays: (await s.store.jobs.get_due_times([stays]))[stays]
+        }
         await s.drain()
         assert s.done == {once: 1}
 
@@ -208,7 +210,7 @@ def test_a_gap_is_said_and_what_was_closed_is_counted(
         run, kept = await kept_open(s, database_url)
         await finished(s, (await fetched(s))[run])
         await written_again(s, await without_tail(s, database_url, kept))
-        assert s.store.metrics.number(ALERTS).child("journal_gap").value >= 1
+        assert s.store.connection.metrics.number(ALERTS).child("journal_gap").value >= 1
 
     shard(body)
     (said,) = [r for r in caplog.records if "its outcome unknown" in r.getMessage()]

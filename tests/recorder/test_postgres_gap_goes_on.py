@@ -48,8 +48,12 @@ def test_it_goes_on_whatever_is_away_and_ends_as_if_nothing_had_been(
 
         for name in ("write_again", "runs_newest", "jobs_after", "position"):
             often_away(s.ledger, name)
-        for name in ("page_of_runs", "records_of", "set_resync", "marker", "first_dues", "ranges"):
-            often_away(s.store, name)
+        for part, name in (
+            (s.store.resync, "read_runs"), (s.store.runs, "read_packed"), (s.store.resync, "request"),
+            (s.store.resync, "finish"), (s.store.recovery, "get_marker"),
+            (s.store.partitions, "get_first_due_times"), (s.store.catchup, "list_all"),
+        ):  # fmt: skip
+            often_away(part, name)
         more, tries = True, 0
         while more:
             tries += 1
@@ -60,35 +64,46 @@ def test_it_goes_on_whatever_is_away_and_ends_as_if_nothing_had_been(
                 continue
         monkeypatch.undo()
         assert calls > 20
-        assert not await s.store.resync()
+        assert not await s.store.resync.is_requested()
         assert {run for run, row in (await rows(s)).items() if row == ("CANCELLED", OUTCOME_UNKNOWN)} == ended
         assert await s.reconcile() == {}
 
     shard(body)
 
 
-@pytest.mark.parametrize("place", ["page_of_values", "ranges", "first_dues", "resync", "set_resync"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "resync.read_jobs",
+        "catchup.list_all",
+        "partitions.get_first_due_times",
+        "resync.is_requested",
+        "resync.finish",
+    ],
+)
 def test_a_gap_that_is_found_meanwhile_begins_it_anew(
     shard: InShard, database_url: str, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     async def body(s: Shard) -> None:
         job = await s.put("a", due_in=HOUR, every=2 * HOUR)
-        assert (await s.store.put_calendar("default", "days", expect=0, entries=["2030-01-01"])).tag == "ok"
+        assert (await s.store.calendars.put("default", "days", expect=0, entries=["2030-01-01"])).tag == "ok"
         await s.record()
         kept = backup(database_url)
         await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
         resync = await without_tail(s, database_url, kept)
-        real = getattr(s.store, place)
+        part, verb = place.split(".")
+        place_of = getattr(s.store, part)
+        real = getattr(place_of, verb)
         begun, falling, fallen = anyio.Event(), anyio.Event(), anyio.Event()
 
         def at_its_end() -> bool:
             return resync._parts is not None and not resync._parts
 
         async def waits(*args: Any, **kwargs: Any) -> Any:
-            if not begun.is_set() and (place != "resync" or at_its_end()):
+            if not begun.is_set() and (place != "resync.is_requested" or at_its_end()):
                 begun.set()
                 # Whoever asks for the mark, or takes it away, holds the lock for which the gap then waits.
-                await (falling if place in ("resync", "set_resync") else fallen).wait()
+                await (falling if place in ("resync.is_requested", "resync.finish") else fallen).wait()
             return await real(*args, **kwargs)
 
         async def falls_back() -> None:
@@ -99,16 +114,16 @@ def test_a_gap_that_is_found_meanwhile_begins_it_anew(
             await resync.found_gap("journal", Position(1, 1), Position(1, 5))
             fallen.set()
 
-        monkeypatch.setattr(s.store, place, waits)
+        monkeypatch.setattr(place_of, verb, waits)
         with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
                 group.start_soon(falls_back)
                 while not fallen.is_set():
-                    assert await resync.step() or place == "set_resync"
+                    assert await resync.step() or place == "resync.finish"
                     if falling.is_set():
                         await fallen.wait()
         monkeypatch.undo()
-        assert await s.store.resync()
+        assert await s.store.resync.is_requested()
         await written_again(s, resync)
         assert job in await s.ledger.jobs_known([job])
         # What comes first of all.
@@ -126,7 +141,7 @@ def test_jobs_that_come_back_after_a_loss_of_redis_are_not_taken_for_ended(
         kept = backup(database_url)
         await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
         resync = await without_tail(s, database_url, kept)
-        real = s.store.values_of
+        real = s.store.jobs.read_packed
         lost = False
 
         async def lose(asked: Sequence[JobId]) -> Any:
@@ -136,7 +151,7 @@ def test_jobs_that_come_back_after_a_loss_of_redis_are_not_taken_for_ended(
                 await s.redis.delete(*[key async for key in s.redis.scan_iter(s.keys.prefix + ":*")])
             return await real(asked)
 
-        monkeypatch.setattr(s.store, "values_of", lose)
+        monkeypatch.setattr(s.store.jobs, "read_packed", lose)
         while not lost:
             assert await resync.step()
         for _ in range(3):
@@ -148,6 +163,6 @@ def test_jobs_that_come_back_after_a_loss_of_redis_are_not_taken_for_ended(
         await written_again(s, resync)
         known = await s.ledger.jobs_known(jobs)
         assert {k.state for k in known.values()} == {JobState.ACTIVE}
-        assert set(await s.store.dues(jobs)) == set(jobs)
+        assert set(await s.store.jobs.get_due_times(jobs)) == set(jobs)
 
     shard(body)

@@ -18,8 +18,8 @@ from rsched.core.settings import RecorderSettings
 from rsched.core.states import RunState
 from rsched.recorder.main import run_recorder
 from rsched.recorder.reconcile.reconciler import Reconciler
+from rsched.store.run_values import FinishItem
 from rsched.store.store import Store
-from rsched.store.work import FinishItem
 from tests.recorder.invariants import problems
 from tests.recorder.steps import CLOCK, HOUR, WORKER, InShard, Shard, within
 
@@ -39,18 +39,20 @@ async def _populate(s: Shard) -> dict[str, JobId]:
     s.request = s.world.requests
     jobs["queued"] = await s.put("queued", kind="o")
     await s.schedule()
-    await s.store.release(limit=100)
+    await s.store.runs.release(limit=100)
     jobs["staged"] = await s.put("staged", due_in=4500)
     await s.world.claim()
     jobs["later"] = await s.put("later", due_in=HOUR)
     jobs["once"] = await s.put("once", kind="o", due_in=HOUR)
-    trigger = await s.store.trigger(jobs["later"], suffix="aaaa", repeat_key="", payload=b"\xc0")
+    trigger = await s.store.jobs.trigger(jobs["later"], suffix="aaaa", repeat_key="", payload=b"\xc0")
     assert trigger.run
     paused = jobs["paused"] = await s.put("paused", due_in=HOUR)
-    assert (await s.store.pause(paused)).tag == "ok"
+    assert (await s.store.jobs.pause(paused)).tag == "ok"
     resting = jobs["resting"] = await s.put("resting", due_in=HOUR)
-    assert (await s.store.pause(resting, until=await s.store.time() + HOUR)).tag == "ok"
-    await s.store.cache_occurrences("hourly", after=0, occurrences=[HOUR * i for i in range(1, 60)], ended=False)
+    assert (await s.store.jobs.pause(resting, until=await s.store.clock.read() + HOUR)).tag == "ok"
+    await s.store.partitions.cache_occurrences(
+        "hourly", after=0, occurrences=[HOUR * i for i in range(1, 60)], ended=False
+    )
     await s.record()
     return jobs
 
@@ -197,7 +199,7 @@ def test_a_healthy_shard_is_left_alone(shard: InShard) -> None:
         await _populate(s)
         assert problems(await s.world.snapshot()) == []
         assert await s.reconcile() == {}
-        told = await s.store.reconciled()
+        told = await s.store.reconciliation.get_progress()
         assert (told.passes, told.found, told.phase) == (1, 0, "")
 
     shard(body)
@@ -208,7 +210,7 @@ def test_each_damage_is_found_repaired_and_counted_once_and_the_work_is_done(sha
     async def body(s: Shard) -> None:
         jobs = await _populate(s)
         damage, kinds = DAMAGE[name]
-        expected = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
+        unfinished = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
         partitions = len(
             {partition_of(j) for n, j in jobs.items() if n not in ("running", "queued", "paused", "resting")}
         )
@@ -219,7 +221,7 @@ def test_each_damage_is_found_repaired_and_counted_once_and_the_work_is_done(sha
         assert problems(await s.world.snapshot()) == []
         assert await s.reconcile() == {}
         await s.drain()
-        assert expected <= set(s.done)
+        assert unfinished <= set(s.done)
         assert max(s.done.values()) == 1
 
     shard(body)
@@ -228,13 +230,13 @@ def test_each_damage_is_found_repaired_and_counted_once_and_the_work_is_done(sha
 def test_all_damage_together_is_repaired(shard: InShard) -> None:
     async def body(s: Shard) -> None:
         jobs = await _populate(s)
-        expected = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
+        unfinished = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
         for name, (damage, _) in DAMAGE.items():
             if name not in ("a definition of before", "a definition that the ledger lacks", "a running record spoilt"):
                 await damage(s, jobs)
         await _fixpoint(s)
         await s.drain()
-        assert expected <= set(s.done)
+        assert unfinished <= set(s.done)
         assert max(s.done.values()) == 1
 
     shard(body)
@@ -258,7 +260,7 @@ def test_whatever_members_are_taken_by_hand_every_run_is_done_once(
     async def body(s: Shard) -> None:
         rng = random.Random(seed)
         await _populate(s)
-        expected = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
+        unfinished = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
         stem = s.keys.marker.removesuffix("shard")
         kept = (
             "shard",
@@ -278,7 +280,7 @@ def test_whatever_members_are_taken_by_hand_every_run_is_done_once(
                 await _take(s, name, rng)
         await _fixpoint(s)
         await s.drain()
-        assert expected <= set(s.done), expected - set(s.done)
+        assert unfinished <= set(s.done), unfinished - set(s.done)
         assert max(s.done.values()) == 1
 
     asyncio.run(within(redis_url, database_url, f"{redis_prefix}:{seed}", body))
@@ -318,7 +320,7 @@ def test_live_work_is_never_found(shard: InShard) -> None:
             while not stopped.is_set():
                 request += 1
                 runs = (
-                    await s.store.fetch(worker, request=request, slots=30, lease_ms=60_000, queues=["default"])
+                    await s.store.runs.fetch(worker, request=request, slots=30, lease_ms=60_000, queues=["default"])
                 ).runs
                 await CLOCK.sleep(5)
                 back, items = [], []
@@ -329,8 +331,8 @@ def test_live_work_is_never_found(shard: InShard) -> None:
                     else:
                         items.append(FinishItem(r.run, r.fence, outcome, rng.choice([0, 50]), 0, ""))
                         ends[outcome] += 1
-                await s.store.requeue(worker, back)
-                await s.store.finish(worker, request=request, items=items)
+                await s.store.runs.requeue(worker, back)
+                await s.store.runs.finish(worker, request=request, items=items)
 
         async def passing() -> None:
             while not stopped.is_set():
@@ -362,7 +364,7 @@ def test_a_run_that_ended_by_the_ledger_is_dropped_and_frees_the_next(shard: InS
         old = await s.redis.hget(s.keys.runs, run)
         assert old is not None
         fence = unpack_run(old.decode()).fence
-        assert await s.store.finish(
+        assert await s.store.runs.finish(
             WORKER, request=99, items=[FinishItem(RunId(run), fence, RunState.SUCCEEDED, 0, 0, "")]
         ) == ["ok"]
         await s.record()
@@ -385,7 +387,7 @@ def test_a_deletion_that_redis_forgot_is_done_again(shard: InShard, forgotten: b
         value, due = await s.redis.hget(s.keys.jobs(p), job), await s.redis.zscore(s.keys.due(p), job)
         assert value is not None
         assert due is not None
-        assert (await s.store.remove(job)).tag == "ok"
+        assert (await s.store.jobs.remove(job)).tag == "ok"
         await s.record()
         if forgotten:
             await s.ledger.mark_forgotten([(job, 2)])
@@ -413,7 +415,7 @@ def test_what_the_ledger_is_too_far_behind_to_judge_is_left_for_the_next_pass(
         assert await reconciler.run_pass() == {}
         assert reconciler.unsure == 1
         assert await s.reconcile() == {"due_without_job": 1}
-        stored = await s.store.get_job(job)
+        stored = await s.store.jobs.get(job)
         assert isinstance(stored, JobRecord)
 
     shard(body)
@@ -461,12 +463,12 @@ def test_the_recorder_makes_passes_and_counts_what_it_repairs(
             async with anyio.create_task_group() as group:
                 group.start_soon(lambda: run_recorder(settings, stop, clock=CLOCK))
                 with anyio.fail_after(20):
-                    while not await store.is_open():
+                    while not await store.recovery.is_open():
                         await CLOCK.sleep(10)
-                    await store.client.zadd(store.keys.leases, {"j_0000000000000:1": 1})
-                    while await store.client.zcard(store.keys.leases):
+                    await store.connection.client.zadd(store.keys.leases, {"j_0000000000000:1": 1})
+                    while await store.connection.client.zcard(store.keys.leases):
                         await CLOCK.sleep(10)
-                    while not (await store.reconciled()).passes:
+                    while not (await store.reconciliation.get_progress()).passes:
                         await CLOCK.sleep(10)
                 stop.set()
         finally:

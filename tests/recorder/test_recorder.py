@@ -40,11 +40,11 @@ class World:
                 await CLOCK.sleep(10)
 
     async def opened(self) -> None:
-        await self.until(self.store.is_open)
+        await self.until(self.store.recovery.is_open)
 
     async def put(self, name: str, *, due: int | None = FUTURE, kind: str = "e", arg: str = "") -> str:
         value = job(name, kind=kind, arg=arg).value
-        reply = await self.store.put([PutItem(JobId(job_id(name)), 0, due, value)], atomic=True)
+        reply = await self.store.jobs.put([PutItem(JobId(job_id(name)), 0, due, value)], atomic=True)
         assert reply.ok
         assert reply.journal_id
         assert await self.waiter.wait_recorded("s0", "definitions", reply.journal_id, 10)
@@ -52,7 +52,7 @@ class World:
 
     async def generation(self) -> int:
         """0: the shard has no marker."""
-        marker = await self.store.marker()
+        marker = await self.store.recovery.get_marker()
         return 0 if marker is None else marker.generation
 
     async def due_of(self, name: str) -> float | None:
@@ -131,31 +131,31 @@ def test_all_is_rebuilt_from_the_ledger_when_redis_lost_everything(world: InWorl
             await w.put("cron")
             await w.put("once", kind="o", arg=str(FUTURE))
             await w.put("gone")
-            reply = await w.store.remove(JobId(job_id("gone")))
+            reply = await w.store.jobs.remove(JobId(job_id("gone")))
             assert reply.tag == "ok"
-            triggered = await w.store.trigger(JobId(job_id("cron")), suffix="abcd", repeat_key="")
+            triggered = await w.store.jobs.trigger(JobId(job_id("cron")), suffix="abcd", repeat_key="")
             assert triggered.run
             await w.until(lambda: _has(w, triggered.run))
-            fence = await w.store.fence()
+            fence = await w.store.recovery.get_fence()
             before = await w.generation()
             await w.lose_everything()
             await w.until(_later_than(w, before))
             await w.opened()
             await w.until(lambda: _restored(w))
-            kept = await w.store.get_job(JobId(job_id("cron")))
+            kept = await w.store.jobs.get(JobId(job_id("cron")))
             assert kept is not None
             assert await w.due_of("cron") == T0 + 60_000
             assert await w.due_of("once") == FUTURE
             assert await w.due_of("gone") is None
-            assert await w.store.fence() > fence + 2**36 - 1
-            assert await w.store.get_run(triggered.run) is not None
+            assert await w.store.recovery.get_fence() > fence + 2**36 - 1
+            assert await w.store.runs.get(triggered.run) is not None
             await w.put("later")
 
     world(body)
 
 
 async def _restored(w: World) -> bool:
-    found = await w.store.restore_progress()
+    found = await w.store.restore.get_progress()
     return found is not None and found.phase == "done"
 
 
@@ -175,11 +175,11 @@ def test_a_rolled_back_redis_gets_its_tail_again_and_drops_ended_runs(world: InW
         async with w.recorder():
             await w.opened()
             await w.put("a", due=None)
-            triggered = await w.store.trigger(JobId(job_id("a")), suffix="abcd", repeat_key="")
+            triggered = await w.store.jobs.trigger(JobId(job_id("a")), suffix="abcd", repeat_key="")
             await w.until(lambda: _has(w, triggered.run))
             keys = [k async for k in w.redis.scan_iter(w.settings.prefix + ":*")]
             dumps = [(k, await w.redis.dump(k)) for k in keys]
-            reply = await w.store.cancel(triggered.run)
+            reply = await w.store.runs.cancel(triggered.run)
             assert reply.tag == "ok"
 
             async def cancelled() -> bool:
@@ -198,8 +198,8 @@ def test_a_rolled_back_redis_gets_its_tail_again_and_drops_ended_runs(world: InW
             await pipe.execute()
             await w.until(_later_than(w, before))
             await w.opened()
-            assert await w.store.get_job(JobId(job_id("b"))) is not None
-            assert await w.store.get_run(triggered.run) is None
+            assert await w.store.jobs.get(JobId(job_id("b"))) is not None
+            assert await w.store.runs.get(triggered.run) is None
 
     world(body)
 
@@ -212,7 +212,7 @@ def test_completed_jobs_leave_redis_and_stay_in_the_ledger(world: InWorld) -> No
         async with w.recorder():
             await w.opened()
             await w.put("a")
-            await w.store.remove(JobId(job_id("a")))
+            await w.store.jobs.remove(JobId(job_id("a")))
 
             async def forgotten() -> bool:
                 return await w.redis.hget(w.store.keys.jobs(_partition("a")), job_id("a")) is None

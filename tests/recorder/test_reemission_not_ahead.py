@@ -26,10 +26,10 @@ def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def old_job(s: Shard, *, due_in: int, every: int) -> tuple[JobId, int]:
     """One that was made an hour ago, so that watermarks count for it; and its due time (ms)."""
-    now = await s.store.time()
+    now = await s.store.clock.read()
     job, d = derive_job_id("default", "a", 1), definition("a", created_at=now - HOUR)
     head = JobHead(JobState.ACTIVE, 1, 1, now - HOUR, "e", f"{now + due_in},{every}", "o", 60_000, d.queue_key)
-    assert (await s.store.put([PutItem(job, 0, now + due_in, JobRecord(head, d).pack())], atomic=True)).ok
+    assert (await s.store.jobs.put([PutItem(job, 0, now + due_in, JobRecord(head, d).pack())], atomic=True)).ok
     return job, now + due_in
 
 
@@ -64,13 +64,13 @@ async def settled(s: Shard) -> None:
 
 
 async def runs_anywhere(s: Shard) -> set[str]:
-    return set(await rows(s)) | {run for run, _ in (await s.store.page_of_runs(cursor=0, count=99))[1]}
+    return set(await rows(s)) | {run for run, _ in (await s.store.resync.read_runs(cursor=0, count=99))[1]}
 
 
 async def begun_anew(s: Shard, resync: Resync) -> None:
     """After a loss: what it had read is of no use any more."""
     await settled(s)
-    await s.store.set_resync(True)
+    await s.store.resync.request()
     await written_again(s, resync)
 
 
@@ -85,7 +85,7 @@ def test_no_watermark_is_ahead_of_the_runs_that_were_claimed_before_it(
         async def claimed() -> None:
             await s.world.claim()
             assert f"{job}:{due}" in await runs_anywhere(s)
-            while await s.store.time() <= due:
+            while await s.store.clock.read() <= due:
                 await CLOCK.sleep(50)
 
         await behind_in(resync, "_watermarks", moved=claimed)
@@ -93,7 +93,7 @@ def test_no_watermark_is_ahead_of_the_runs_that_were_claimed_before_it(
             await written_again(s, resync)
         for _ in range(2):
             await emptied(s)
-            assert (await s.store.dues([job]))[job] <= due or f"{job}:{due}" in await runs_anywhere(s)
+            assert (await s.store.jobs.get_due_times([job]))[job] <= due or f"{job}:{due}" in await runs_anywhere(s)
             await begun_anew(s, resync)
 
     shard(body)
@@ -104,13 +104,13 @@ def test_no_range_is_ahead_of_the_runs_that_were_paid_from_it(shard: InShard, da
     async def body(s: Shard) -> None:
         job, due = await old_job(s, due_in=HOUR, every=HOUR)
         ts = [due - 4 * HOUR, due - 3 * HOUR, due - 2 * HOUR]
-        assert (await s.store.backfill(job, schedule_version=1, ranges=[(ts[0], ts[-1])])).tag == "ok"
+        assert (await s.store.jobs.backfill(job, schedule_version=1, ranges=[(ts[0], ts[-1])])).tag == "ok"
         resync = await gap(s, database_url)
 
         async def paid() -> None:
-            (found,) = await s.store.ranges()
+            (found,) = await s.store.catchup.list_all()
             rest = found._replace(start=ts[2])
-            tag = await s.store.catch_up(found, occurrences=ts[:2], rest=rest, pace_ms=1000, most=9, left=3)
+            tag = await s.store.catchup.enqueue(found, occurrences=ts[:2], rest=rest, pace_ms=1000, most=9, left=3)
             assert tag == "ok"
 
         await behind_in(resync, "_ranges", moved=paid)
@@ -118,7 +118,7 @@ def test_no_range_is_ahead_of_the_runs_that_were_paid_from_it(shard: InShard, da
             await written_again(s, resync)
         for _ in range(2):
             await emptied(s)
-            starts = [r.start for r in await s.store.ranges()]
+            starts = [r.start for r in await s.store.catchup.list_all()]
             assert starts == [ts[0]] or {f"{job}:{t}" for t in ts[:2]} <= await runs_anywhere(s)
             await begun_anew(s, resync)
 
@@ -129,13 +129,13 @@ def test_no_range_is_ahead_of_the_runs_that_were_paid_from_it(shard: InShard, da
 def test_no_resumed_job_is_ahead_of_the_run_for_what_it_missed(shard: InShard, database_url: str, redis: str) -> None:
     async def body(s: Shard) -> None:
         job, due = await old_job(s, due_in=200, every=HOUR)
-        assert (await s.store.pause(job)).tag == "ok"
+        assert (await s.store.jobs.pause(job)).tag == "ok"
         resync = await gap(s, database_url)
 
         async def resumed() -> None:
-            while await s.store.time() <= due:
+            while await s.store.clock.read() <= due:
                 await CLOCK.sleep(50)
-            reply = await s.store.resume(job, expect=2, due=due + HOUR, missed=MisfireOutcome(run_at=due))
+            reply = await s.store.jobs.resume(job, expect=2, due=due + HOUR, missed=MisfireOutcome(run_at=due))
             assert reply.tag == "ok"
 
         await behind_in(resync, "_definitions", moved=resumed)
@@ -143,7 +143,7 @@ def test_no_resumed_job_is_ahead_of_the_run_for_what_it_missed(shard: InShard, d
             await written_again(s, resync)
         for _ in range(2):
             await emptied(s)
-            (value,) = await s.store.values_of([job])
+            (value,) = await s.store.jobs.read_packed([job])
             assert value is not None
             assert unpack_head(value).state is JobState.PAUSED or f"{job}:{due}" in await runs_anywhere(s)
             await begun_anew(s, resync)

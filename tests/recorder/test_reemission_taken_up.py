@@ -76,17 +76,17 @@ def test_a_recorder_that_takes_over_goes_on_with_what_one_that_died_began(
             return reached.is_set()
 
         async def is_over() -> bool:
-            return not await s.store.resync()
+            return not await s.store.resync.is_requested()
 
         with monkeypatch.context() as m:
             if at == "idle":
-                m.setattr(s.store, "resync", asked)
+                m.setattr(s.store.resync, "is_requested", asked)
             else:
                 await s.put("of the first gap", due_in=HOUR, every=2 * HOUR)
                 await without_tail(s, database_url, kept)
                 kept = backup(database_url)
                 # Definitions are behind it by then.
-                m.setattr(s.store, "page_of_runs", away)
+                m.setattr(s.store.resync, "read_runs", away)
             await at_work(first, is_reached)
         lost = await s.put("of the gap", due_in=HOUR, every=2 * HOUR)
         await s.record()
@@ -107,7 +107,7 @@ def test_a_redis_that_falls_back_into_the_middle_of_it_has_it_taken_up_again(sha
         await written_again(s, resync)
         await back_to(s, then)
         await whole(s)
-        assert await s.store.resync()
+        assert await s.store.resync.is_requested()
         await written_again(s, resync)
 
     shard(body)
@@ -118,14 +118,14 @@ def test_a_mark_that_redis_loses_meanwhile_is_set_anew(shard: InShard, database_
         kept, lost = await put_in_a_gap(s, database_url)
         resync = await without_tail(s, database_url, kept)
         assert await resync.step()
-        await s.store.set_resync(False)
+        await s.store.resync.finish()
         assert await resync.step()
-        assert await s.store.resync()
+        assert await s.store.resync.is_requested()
         await written_again(s, resync)
         assert lost in await s.ledger.jobs_known([lost])
         # Over is over.
         assert not await resync.step()
-        assert not await s.store.resync()
+        assert not await s.store.resync.is_requested()
 
     shard(body)
 
@@ -136,7 +136,7 @@ def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
     async def body(s: Shard) -> None:
         kept, _ = await put_in_a_gap(s, database_url)
         await s.record()
-        record, first_part = s.ledger.record, s.store.page_of_calendars
+        record, first_part = s.ledger.record, s.store.resync.read_calendars
         failed = begun = 0
 
         async def fails(*args: Any, **kwargs: Any) -> bool:
@@ -166,14 +166,14 @@ def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
                 pass
 
         monkeypatch.setattr(s.ledger, "record", fails)
-        monkeypatch.setattr(s.store, "page_of_calendars", begins)
+        monkeypatch.setattr(s.store.resync, "read_calendars", begins)
         monkeypatch.setattr(restored, "caught_up", patient)
-        before = s.store.metrics.number(ALERTS).child("journal_gap").value
+        before = s.store.connection.metrics.number(ALERTS).child("journal_gap").value
         await without_tail(s, database_url, kept)
         told = await s.ledger._all("SELECT stream, count(*) FROM quarantine WHERE kind = 'gap' GROUP BY stream", ())
         assert failed > 10
         assert dict(told)["definitions"] == 1
-        assert s.store.metrics.number(ALERTS).child("journal_gap").value - before == sum(n for _, n in told)
+        assert s.store.connection.metrics.number(ALERTS).child("journal_gap").value - before == sum(n for _, n in told)
         assert begun == 1
 
     shard(body)
@@ -186,11 +186,11 @@ def test_a_gap_that_is_on_record_by_a_recorder_that_died_is_repaired_all_the_sam
         kept, lost = await put_in_a_gap(s, database_url)
         await s.record()
 
-        async def dies(wanted: bool) -> None:
+        async def dies() -> None:
             raise Unavailable("away")
 
         with monkeypatch.context() as m:
-            m.setattr(s.store, "set_resync", dies)
+            m.setattr(s.store.resync, "request", dies)
             with pytest.raises(Unavailable):
                 await without_tail(s, database_url, kept)
         (told,) = await s.ledger._all("SELECT count(*) FROM quarantine WHERE kind = 'gap'", ())
@@ -224,7 +224,7 @@ def test_a_job_in_postgres_that_cannot_be_read_stops_nothing(shard: InShard, dat
 
 @pytest.mark.parametrize(
     ("part", "read"),
-    [("runs", "records_of"), ("ranges", "ranges"), ("jobs", "values_of")],
+    [("runs", "runs.read_packed"), ("ranges", "catchup.list_all"), ("jobs", "jobs.read_packed")],
     ids=["runs", "ranges", "jobs"],
 )
 def test_nothing_is_taken_for_ended_by_two_looks_between_which_redis_was_whole(
@@ -232,12 +232,14 @@ def test_nothing_is_taken_for_ended_by_two_looks_between_which_redis_was_whole(
 ) -> None:
     async def body(s: Shard) -> None:
         job = await s.put("a", due_in=HOUR, every=2 * HOUR)
-        assert (await s.store.backfill(job, schedule_version=1, ranges=[(1000, 9000)])).tag == "ok"
+        assert (await s.store.jobs.backfill(job, schedule_version=1, ranges=[(1000, 9000)])).tag == "ok"
         run = await put_once(s, "once")
         await s.schedule()
         await s.record()
         before = await rows(s), await s.ledger.open_ranges(s.shard)
-        real, losses, restore_in_progress = getattr(s.store, read), 0, False
+        part_of_store, verb = read.split(".")
+        reads = getattr(s.store, part_of_store)
+        real, losses, restore_in_progress = getattr(reads, verb), 0, False
 
         async def loses(*args: Any) -> Any:
             nonlocal losses, restore_in_progress
@@ -250,7 +252,7 @@ def test_nothing_is_taken_for_ended_by_two_looks_between_which_redis_was_whole(
             restore_in_progress = False
             return found
 
-        monkeypatch.setattr(s.store, read, loses)
+        monkeypatch.setattr(reads, verb, loses)
         ended = Ended(s.store, s.ledger, shard=s.shard)
         with anyio.fail_after(30):
             async with s.recording():

@@ -29,12 +29,12 @@ def test_a_run_whose_end_postgres_refuses_does_not_run_again(shard: InShard, end
         await s.record()
         older = await s.redis.dump(s.keys.runs)
         if end is RunState.CANCELLED:
-            await s.store.cancel(run)
+            await s.store.runs.cancel(run)
         await finished(s, active[run], end)
         await s.record()
         assert (await rows(s))[run] == ("RUNNING", None)
         assert await s.ledger._all("SELECT kind, key FROM quarantine", ()) == [("run", run)]
-        assert s.store.metrics.number(ALERTS).child("quarantined_event").value == 1
+        assert s.store.connection.metrics.number(ALERTS).child("quarantined_event").value == 1
         assert await s.reconcile() == {}
         await emptied(s)
         assert list(await s.redis.hkeys(s.keys.runs)) == [other.encode()]
@@ -60,7 +60,7 @@ def test_a_run_of_which_another_event_was_refused_is_still_owed(shard: InShard) 
         await s.record()
         assert (await rows(s))[run] == ("QUEUED", None)
         await emptied(s)
-        assert [(r, record.state.value) for r, record in (await s.store.page_of_runs(cursor=0, count=9))[1]] == [
+        assert [(r, record.state.value) for r, record in (await s.store.resync.read_runs(cursor=0, count=9))[1]] == [
             (run, "QUEUED")
         ]
 

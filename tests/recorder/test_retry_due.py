@@ -7,7 +7,7 @@ import pytest
 
 from rsched.core.states import RunState
 from rsched.recorder.recovery.recovery import Recovery
-from rsched.store.work import FinishItem
+from rsched.store.run_values import FinishItem
 from tests.recorder.steps import CLOCK, HOUR, WORKER, Shard, within
 
 
@@ -18,24 +18,24 @@ def test_a_retry_comes_back_when_it_was_due(
     async def body(s: Shard) -> None:
         await s.put("a")
         await s.schedule()
-        (run,) = (await s.store.fetch(WORKER, request=1, slots=1, lease_ms=60_000, queues=["default"])).runs
+        (run,) = (await s.store.runs.fetch(WORKER, request=1, slots=1, lease_ms=60_000, queues=["default"])).runs
         if lost_worker:
             await s.redis.zadd(s.keys.leases, {run.run: 1})
             while await s.reaper.step():
                 pass
         else:
-            began = await s.store.time()
+            began = await s.store.clock.read()
             retry = FinishItem(run.run, run.fence, RunState.RETRYING, HOUR, began, "try again")
-            assert await s.store.finish(WORKER, request=1, items=[retry]) == ["ok"]
+            assert await s.store.runs.finish(WORKER, request=1, items=[retry]) == ["ok"]
         before = await s.redis.zrange(s.keys.retries, 0, -1, withscores=True)
-        record = await s.store.get_run(run.run)
+        record = await s.store.runs.get(run.run)
         await s.record()
         await s.redis.delete(*[key async for key in s.redis.scan_iter(redis_prefix + ":*")])
         s.__post_init__()
         recovery = Recovery(s.store, s.ledger, shard="s0", clock=CLOCK, lease_ms=60_000)
         assert (await recovery.ensure_open(list(s.streams.values()))).background_restore is not None
         assert await s.redis.zrange(s.keys.retries, 0, -1, withscores=True) == before
-        assert await s.store.get_run(run.run) == record
+        assert await s.store.runs.get(run.run) == record
         # The attempt that ended keeps its own instant.
         found = await s.ledger.run(run.run)
         assert found is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsched.core.states import RunState
-from rsched.store.work import FetchedRun, FinishItem
+from rsched.store.run_values import FetchedRun, FinishItem
 from tests.recorder.rollback import another_server, back_to, snapshot, stale_generation
 from tests.recorder.steps import HOUR, WORKER, InShard, Shard
 
@@ -14,24 +14,24 @@ async def started(s: Shard) -> FetchedRun:
     """One run is claimed, released and fetched, and nobody has recorded it."""
     await s.schedule()
     s.request += 1
-    (run,) = (await s.store.fetch(WORKER, request=s.request, slots=10, lease_ms=60_000, queues=["default"])).runs
+    (run,) = (await s.store.runs.fetch(WORKER, request=s.request, slots=10, lease_ms=60_000, queues=["default"])).runs
     return run
 
 
 async def presented(s: Shard, run: FetchedRun) -> str:
-    (tag,) = await s.store.adopt(WORKER, lease_ms=60_000, queues=["default"], items=[(run.run, 1, run.fence)])
+    (tag,) = await s.store.runs.adopt(WORKER, lease_ms=60_000, queues=["default"], items=[(run.run, 1, run.fence)])
     return tag
 
 
 async def finished(s: Shard, run: FetchedRun) -> str:
     s.request += 1
-    item = FinishItem(run.run, run.fence, RunState.SUCCEEDED, 0, await s.store.time(), "")
-    (tag,) = await s.store.finish(WORKER, request=s.request, items=[item])
+    item = FinishItem(run.run, run.fence, RunState.SUCCEEDED, 0, await s.store.clock.read(), "")
+    (tag,) = await s.store.runs.finish(WORKER, request=s.request, items=[item])
     return tag
 
 
 async def not_lost(s: Shard) -> None:
-    marker = await s.store.marker()
+    marker = await s.store.recovery.get_marker()
     assert marker is not None
     assert (marker.state, marker.lost) == ("open", False)
 
@@ -48,8 +48,8 @@ def test_an_attempt_that_only_the_lost_tail_knew_is_taken_on_and_not_run_again(
         run = await started(s)
         await back_to(s, then)
         for _ in range(recoveries - 1):
-            generation, fence = await s.ledger.next_generation(s.shard, redis_fence=await s.store.fence())
-            assert await s.store.begin_recovery(generation, fence=fence)
+            generation, fence = await s.ledger.next_generation(s.shard, redis_fence=await s.store.recovery.get_fence())
+            assert await s.store.recovery.begin(generation, fence=fence)
             await another_server(s)
         await stale_generation(s)
         await not_lost(s)

@@ -79,7 +79,7 @@ class Deployment:
         return last[0]
 
     async def put(self, count: int, *, team: str, function: str = "brief", late_ms: int = 0) -> None:
-        now = await self.w.store.time()
+        now = await self.w.store.clock.read()
         at = ScheduleSpec(at=format_utc(now - late_ms))
         retry = RetryPolicy(max_attempts=2, base="100ms", cap="100ms")
         made = [
@@ -197,7 +197,7 @@ def test_what_waits_for_a_worker_shows_as_depth_and_a_loss_as_an_alert() -> None
         assert found.get("rsched_unfinished_runs", shard="s0") == 9
         assert found.get("rsched_alerts_total", kind="writes_lost") == 0
         before = found.get("rsched_shard_generation", shard="s0") or 0
-        await d.w.store.client.flushall()
+        await d.w.store.connection.client.flushall()
         lost = await d.until(
             "recorder",
             lambda s: (s.get("rsched_shard_generation", shard="s0") or 0) > before,

@@ -23,13 +23,13 @@ LOG = logging.getLogger("test")
 
 async def hourly(world: World, name: str = "job", *, hours: int, team: str = "default") -> tuple[JobId, int]:
     """A job that has missed `hours` occurrences, all of them in a catch-up range; with the first of them (ms)."""
-    now = await world.store.time()
+    now = await world.store.clock.read()
     hour = now // 3_600_000 * 3_600_000
     spec = ScheduleSpec(every="1h", anchor="2020-01-01T00:00:00Z")
     put, _ = item(name, spec, function="f", now=now, team=team, misfire_policy="run_all")
-    assert (await world.store.put([put], atomic=True)).ok
+    assert (await world.store.jobs.put([put], atomic=True)).ok
     first = hour - (hours - 1) * 3_600_000
-    assert (await world.store.backfill(put.job, schedule_version=1, ranges=[(first, hour)])).tag == "ok"
+    assert (await world.store.jobs.backfill(put.job, schedule_version=1, ranges=[(first, hour)])).tag == "ok"
     return put.job, first
 
 
@@ -64,7 +64,7 @@ async def test_a_job_gets_ten_a_second_oldest_first_until_all_are_paid(world: Wo
             await scheduler.step()
         assert len(await runs(world)) == expected
         await soon(world)
-    assert await world.store.catchup(limit=9) == []
+    assert await world.store.catchup.list_due(limit=9) == []
     ranges = [e for e in await world.events() if isinstance(e, RangeEvent)]
     assert {r.job for r in ranges} == {job}
     assert max(r.start for r in ranges) > ranges[0].end  # on record as paid out
@@ -72,10 +72,10 @@ async def test_a_job_gets_ten_a_second_oldest_first_until_all_are_paid(world: Wo
 
 async def test_several_ranges_of_one_job_share_its_pace(world: World) -> None:
     job, first = await hourly(world, hours=4)
-    now = await world.store.time()
+    now = await world.store.clock.read()
     assert first < now
     more = [(first - (n + 1) * 36_000_000, first - (n + 1) * 36_000_000 + 3 * 3_600_000) for n in range(5)]
-    assert (await world.store.backfill(job, schedule_version=1, ranges=more)).tag == "ok"
+    assert (await world.store.jobs.backfill(job, schedule_version=1, ranges=more)).tag == "ok"
     await catch_up(world, per_s=6).step()
     assert len(await runs(world)) == 6
 
@@ -99,7 +99,7 @@ async def test_of_a_paused_job_the_rest_is_skipped_with_its_count(world: World) 
     job, first = await hourly(world, hours=25)
     paying = catch_up(world)
     await paying.step()
-    await world.store.pause(job)
+    await world.store.jobs.pause(job)
     await soon(world)
     await paying.step()
     (skip,) = [e for e in await world.events() if isinstance(e, SkipEvent)]
@@ -109,7 +109,7 @@ async def test_of_a_paused_job_the_rest_is_skipped_with_its_count(world: World) 
 async def test_what_has_a_run_already_is_not_run_twice(world: World) -> None:
     job, first = await hourly(world, hours=3)
     await catch_up(world).step()
-    assert (await world.store.backfill(job, schedule_version=1, ranges=[(first, first + 7_200_000)])).tag == "ok"
+    assert (await world.store.jobs.backfill(job, schedule_version=1, ranges=[(first, first + 7_200_000)])).tag == "ok"
     await catch_up(world).step()
     claimed = [e.run for e in await world.events() if isinstance(e, RunEvent)]
     assert len(claimed) == len(set(claimed)) == 3
@@ -118,7 +118,7 @@ async def test_what_has_a_run_already_is_not_run_twice(world: World) -> None:
 async def test_very_many_ranges_of_one_job_keep_its_pace_and_hide_nobody(world: World) -> None:
     job, first = await hourly(world, hours=2)
     more = [(first - (n + 2) * 10 * 3_600_000, first - ((n + 2) * 10 - 3) * 3_600_000) for n in range(600)]
-    assert (await world.store.backfill(job, schedule_version=1, ranges=more)).tag == "ok"
+    assert (await world.store.jobs.backfill(job, schedule_version=1, ranges=more)).tag == "ok"
     other, _ = await hourly(world, "other", hours=5)
     two = [catch_up(world), catch_up(world)]
     while any([await paying.step() for paying in two]):
@@ -133,21 +133,23 @@ async def test_a_full_queue_gives_its_share_by_time_and_hides_no_other_queue(wor
         await hourly(world, f"job {n}", hours=3)
     await world.queued("other")
     paying = catch_up(world)
-    began = await world.store.time()
+    began = await world.store.clock.read()
     for _ in range(10):
         await paying.step()
-    assert len(await runs(world)) - 1 <= 1 + (await world.store.time() - began) / 1000 + 1  # one a second
+    assert len(await runs(world)) - 1 <= 1 + (await world.store.clock.read() - began) / 1000 + 1  # one a second
 
 
 async def test_new_zone_data_lets_a_catch_up_go_on(world: World) -> None:
     job, first = await hourly(world, hours=25)
-    record = await world.store.get_job(job)
+    record = await world.store.jobs.get(job)
     assert isinstance(record, JobRecord)
     paying = catch_up(world)
     await paying.step()
-    head = record.head._replace(version=2, schedule_version=2, keeps=1, schedule_changed_at=await world.store.time())
-    due = (await world.store.dues([job]))[job]
-    assert (await world.store.put([PutItem(job, 1, due, record._replace(head=head).pack())], atomic=True)).ok
+    head = record.head._replace(
+        version=2, schedule_version=2, keeps=1, schedule_changed_at=await world.store.clock.read()
+    )
+    due = (await world.store.jobs.get_due_times([job]))[job]
+    assert (await world.store.jobs.put([PutItem(job, 1, due, record._replace(head=head).pack())], atomic=True)).ok
     await soon(world)
     await paying.step()
     assert hours(await runs(world), first) == list(range(20))

@@ -16,7 +16,7 @@ from rsched.core.jobs.packed import unpack_head
 from rsched.runtime.clock import SystemClock
 from rsched.scheduler.claim import Claimer
 from rsched.store.jobs import PutItem
-from rsched.store.store import Store
+from rsched.store.partitions import Partitions
 from tests.store.world import World
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +33,7 @@ def expression(n: int, minute: int, hour: int) -> str:
 async def stored(world: World) -> tuple[int, dict[str, str]]:
     """The instant (ms) that all jobs are due at, and the schedule of each job."""
     # All of them within the grace of a minute, however slow the machine: the minute has just begun.
-    while (now := await world.store.time()) % 60_000 > 20_000:
+    while (now := await world.store.clock.read()) % 60_000 > 20_000:
         pass
     due = now // 60_000 * 60_000
     at = format_utc(due)
@@ -51,20 +51,20 @@ async def stored(world: World) -> tuple[int, dict[str, str]]:
         items.append(PutItem(job, 0, due, value))
         args[job] = arg
     for start in range(0, JOBS, 2000):
-        assert (await world.store.put(items[start : start + 2000], atomic=True)).ok
+        assert (await world.store.jobs.put(items[start : start + 2000], atomic=True)).ok
     return due, args
 
 
 async def test_each_distinct_expression_is_computed_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     due, args = await stored(world)
     filled: Counter[str] = Counter()
-    fill = Store.cache_occurrences
+    fill = Partitions.cache_occurrences
 
-    async def counted(self: Store, schedule: str, **given: Any) -> None:
+    async def counted(self: Partitions, schedule: str, **given: Any) -> None:
         filled[schedule] += 1
         await fill(self, schedule, **given)
 
-    monkeypatch.setattr(Store, "cache_occurrences", counted)
+    monkeypatch.setattr(Partitions, "cache_occurrences", counted)
     clock = SystemClock()
     claimer = Claimer(world.store, "", epochs=None, lookahead_ms=5000, batch=300, lost=lambda _: None,
                       claimed=lambda: None, clock=clock, log=logging.getLogger("test"))  # fmt: skip

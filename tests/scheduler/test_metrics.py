@@ -18,10 +18,10 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_claims_releases_misfires_and_invalidated_jobs_are_counted(world: World) -> None:
-    count = world.store.metrics.number
+    count = world.store.connection.metrics.number
     for i in range(3):
         await world.put(f"due {i}", due_in=0)
-    now = await world.store.time()
+    now = await world.store.clock.read()
     late, _ = item("late", ScheduleSpec(every=60), function="f", now=now - 900_000)
     await put_all(world.store, [late])
     await make_unreadable(world, await world.put("bad", kind="c", due_in=0))
@@ -46,4 +46,4 @@ async def test_reaped_attempts_are_counted(world: World) -> None:
     reaper = Reaper(world.store, after_ms=0, rng=random.Random(1), log=LOG)
     await reaper.step()
     await reaper.step()
-    assert world.store.metrics.number(REAPED).child().value == 1
+    assert world.store.connection.metrics.number(REAPED).child().value == 1

@@ -22,12 +22,12 @@ async def owned(ownership: Ownership) -> None:
 async def test_after_an_recovery_on_an_emptied_server_all_partitions_have_an_owner_again(world: World) -> None:
     ownership = Ownership(world.store, "s_1", lease_ms=60_000, log=logging.getLogger("test"))
     await owned(ownership)
-    assert await world.store.owned() == PARTITIONS
+    assert await world.store.partitions.count_owned() == PARTITIONS
     async for key in world.client.scan_iter(match=f"{world.keys.prefix}:*", count=1000):
         await world.client.delete(key)
-    known = world.store.generation
+    known = world.store.connection.generation
     await world.open(2)
-    world.store.generation = known  # a process that was not there when it was opened
+    world.store.connection.generation = known  # a process that was not there when it was opened
     await owned(ownership)
     assert len(ownership.epochs) == PARTITIONS
-    assert await world.store.owned() == PARTITIONS
+    assert await world.store.partitions.count_owned() == PARTITIONS

@@ -33,7 +33,7 @@ async def sim(
 ) -> AsyncIterator[Sim]:
     found = Sim(redis_url, prefix=redis_prefix, start_ms=START, monkeypatch=monkeypatch)
     await found.open()
-    found.store.metrics = Metrics("scheduler")
+    found.store.connection.metrics = Metrics("scheduler")
     yield found
     await found.store.aclose()
 
@@ -45,12 +45,12 @@ async def put_minutely(sim: Sim, policy: str) -> JobId:
     spec = ScheduleSpec(every="60s", anchor=format_utc(START))
     whole = found._replace(definition=msgspec.structs.replace(found.definition, schedule=spec, misfire_policy=policy))
     job = derive_job_id("default", "a", 1)
-    assert (await sim.store.put([PutItem(job, 0, START + MINUTE, whole.pack())], atomic=True)).ok
+    assert (await sim.store.jobs.put([PutItem(job, 0, START + MINUTE, whole.pack())], atomic=True)).ok
     return job
 
 
 def alerts(sim: Sim) -> int:
-    (line,) = [x for x in sim.store.metrics.render().decode().splitlines() if 'kind="clock_step"' in x]
+    (line,) = [x for x in sim.store.connection.metrics.render().decode().splitlines() if 'kind="clock_step"' in x]
     return int(float(line.split()[-1]))
 
 
@@ -99,7 +99,7 @@ async def test_no_lease_is_over_by_a_step_alone(sim: Sim, caplog: pytest.LogCapt
     assert await world.finish(ended) == "ok"
     await sim.at(sim.clock.ms + UNSURE_MS // 2)
     await reaper.step()
-    assert await sim.store.client.zcard(sim.store.keys.leases) == 0
+    assert await sim.store.connection.client.zcard(sim.store.keys.leases) == 0
     assert await world.finish(left) == "stale_fence"
     assert alerts(sim) == 1
 
@@ -112,17 +112,17 @@ async def test_a_lease_goes_on_where_the_clock_is_set_right_in_time(sim: Sim) ->
     assert not await reaper.step()
     await sim.step_clock(-HOUR)
     assert not await reaper.step()
-    assert (await sim.store.renew(W, lease_ms=60_000, items=[(run.run, run.fence)])).tags == ["ok"]
+    assert (await sim.store.runs.renew(W, lease_ms=60_000, items=[(run.run, run.fence)])).tags == ["ok"]
     assert await world.finish(run) == "ok"
 
 
 async def test_a_pause_is_not_ended_by_a_step(sim: Sim) -> None:
     world = World(sim.store)
     job = await world.put("a", kind="e", due_in=MINUTE)
-    await sim.store.pause(job.id, until=START + 10 * MINUTE)
+    await sim.store.jobs.pause(job.id, until=START + 10 * MINUTE)
     await sim.step_clock(HOUR)
     await sim.resumer.step()
-    assert await sim.store.ended_pauses(limit=1) == [job.id]
+    assert await sim.store.pauses.list_ended(limit=1) == [job.id]
     await sim.step_clock(-HOUR)
     await sim.run_until(START + 12 * MINUTE)
-    assert await sim.store.ended_pauses(limit=1) == []
+    assert await sim.store.pauses.list_ended(limit=1) == []

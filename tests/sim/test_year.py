@@ -87,11 +87,11 @@ class Story:
         if due is None:
             return
         job = derive_job_id(spec.team, spec.name or "", 1)
-        assert (await self.sim.store.put([PutItem(job, 0, due, record.pack())], atomic=True)).ok
+        assert (await self.sim.store.jobs.put([PutItem(job, 0, due, record.pack())], atomic=True)).ok
         self.jobs.append(SimJob(spec, job, record, Stretch(now, self._occurrences(resolved))))
 
     async def _present(self, job: SimJob) -> JobRecord | None:
-        found = await self.sim.store.get_job(job.id)
+        found = await self.sim.store.jobs.get(job.id)
         return found if isinstance(found, JobRecord) else None
 
     async def edit(self, job: SimJob) -> None:
@@ -105,16 +105,18 @@ class Story:
         record, resolved, due = self._record(spec, before=before, now=now)
         if due is None:
             return
-        assert (await self.sim.store.put([PutItem(job.id, before.head.version, due, record.pack())], atomic=True)).ok
+        assert (
+            await self.sim.store.jobs.put([PutItem(job.id, before.head.version, due, record.pack())], atomic=True)
+        ).ok
         job.stretches.append(Stretch(now, self._occurrences(resolved)))
 
     async def delete(self, job: SimJob) -> None:
-        if (await self.sim.store.remove(job.id)).tag == "ok":
+        if (await self.sim.store.jobs.remove(job.id)).tag == "ok":
             job.deleted_at = self.sim.clock.ms
 
     async def pause(self, job: SimJob, *, until: int | None, missed: MisfirePolicy | None) -> None:
         now = self.sim.clock.ms
-        if (await self.sim.store.pause(job.id, until=until, missed=missed, note="why not")).tag == "ok":
+        if (await self.sim.store.jobs.pause(job.id, until=until, missed=missed, note="why not")).tag == "ok":
             stretch = job.stretches[-1]
             job.stretches.append(Stretch(now, stretch.occurrences, True, missed))
             if until is not None:
@@ -125,7 +127,9 @@ class Story:
         if before is None or before.head.state is not JobState.PAUSED:
             return
         due, settled = resolve_resumed(before.head, load(before.definition), missed, now=now)
-        assert (await self.sim.store.resume(job.id, expect=before.head.version, due=due, missed=settled)).tag == "ok"
+        assert (
+            await self.sim.store.jobs.resume(job.id, expect=before.head.version, due=due, missed=settled)
+        ).tag == "ok"
         paused = job.stretches[-1]
         job.stretches[-1] = paused._replace(missed=missed)
         job.stretches.append(Stretch(now, paused.occurrences))

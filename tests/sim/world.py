@@ -17,10 +17,11 @@ from rsched.scheduler.catch_up import CatchUp
 from rsched.scheduler.claim import WITHIN_MS, Claimer
 from rsched.scheduler.release import Releaser
 from rsched.scheduler.resume import Resumer
-from rsched.store import base, scripts
+from rsched.store import connection, scripts
+from rsched.store.connection import Connection, connect
 from rsched.store.keys import Keys
-from rsched.store.store import Store, connect
-from rsched.store.work import FinishItem
+from rsched.store.run_values import FinishItem
+from rsched.store.store import Store
 
 LOG = logging.getLogger("sim")
 LOOKAHEAD_MS = 5000
@@ -59,20 +60,18 @@ def _load(verb: str, *, shebang: bool = True) -> scripts.Script:
     return script._replace(source=source, sha=hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
-class SimStore(Store):
-    async def time(self) -> int:
-        now = self.clock.wall_ms()
-        self._saw(now, sent_at=self.clock.boot_ms())
-        return now
+class SimConnection(Connection):
+    async def server_time(self) -> int:
+        return self.process_clock.wall_ms()
 
 
 class Sim:
     """One scheduler and one worker, stepped by hand. What became of every run and occurrence is collected."""
 
     def __init__(self, url: str, *, prefix: str, start_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(base, "load", _load)
+        monkeypatch.setattr(connection, "load", _load)
         self.clock = SimClock(start_ms)
-        self.store = SimStore(connect(url), Keys(prefix, "s0"), self.clock)
+        self.store = Store(SimConnection(connect(url), Keys(prefix, "s0"), self.clock))
         self.ended: dict[str, RunState] = {}
         self.succeeded: Counter[str] = Counter()
         self.skips: list[SkipEvent] = []
@@ -89,11 +88,11 @@ class Sim:
 
     async def open(self) -> None:
         await self._set()
-        assert await self.store.begin_recovery(1, fence=2**36)
-        await self.store.finish_recovery(recovery_grace_ms=0)
+        assert await self.store.recovery.begin(1, fence=2**36)
+        await self.store.recovery.finish(recovery_grace_ms=0)
 
     async def _set(self) -> None:
-        await self.store.client.set(self.store.keys._key("sim"), self.clock.ms)
+        await self.store.connection.client.set(self.store.keys._key("sim"), self.clock.ms)
 
     async def at(self, ms: int) -> None:
         """It is that instant now; nothing runs meanwhile."""
@@ -144,27 +143,27 @@ class Sim:
         return max(min(soon), self.clock.ms + 1) if soon else None
 
     async def _earliest(self, kind: str) -> int | None:
-        found = await self.store.client.zrange(getattr(self.store.keys, kind), 0, 0, withscores=True)
+        found = await self.store.connection.client.zrange(getattr(self.store.keys, kind), 0, 0, withscores=True)
         return int(found[0][1]) if found else None
 
     async def _finish(self) -> bool:
         self._request += 1
-        reply = await self.store.fetch(_W, request=self._request, slots=1000, lease_ms=60_000, queues=["default"])
+        reply = await self.store.runs.fetch(_W, request=self._request, slots=1000, lease_ms=60_000, queues=["default"])
         if reply.runs:
             items = [FinishItem(r.run, r.fence, RunState.SUCCEEDED, 0, self.clock.ms, "") for r in reply.runs]
             self.due_at |= {r.run: r.due_at for r in reply.runs}
-            assert set(await self.store.finish(_W, request=self._request, items=items)) == {"ok"}
+            assert set(await self.store.runs.finish(_W, request=self._request, items=items)) == {"ok"}
         await self._collect()
         return reply.more
 
     async def _collect(self) -> None:
         for stream in self._positions:
-            while entries := await self.store.read_journal({stream: self._positions[stream]}, block_ms=0, count=500):
+            while entries := await self.store.journal.read({stream: self._positions[stream]}, block_ms=0, count=500):
                 for _, entry, pairs in entries:
                     self._positions[stream] = entry
                     for event in (unpack_event(k, p) for k, p in pairs):
                         self._event(event)
-                await self.store.trim(stream, self._positions[stream])
+                await self.store.journal.trim(stream, self._positions[stream])
 
     def _event(self, event: Any) -> None:
         if isinstance(event, SkipEvent):

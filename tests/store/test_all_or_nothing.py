@@ -12,10 +12,10 @@ from rsched.core.ids import RunId, run_id_of
 from rsched.core.jobs.packed import QuarantineEvent
 from rsched.core.schedule.misfire import MisfireOutcome, SkippedRange
 from rsched.core.states import RunState
+from rsched.store.catchup import CatchupRange
 from rsched.store.jobs import PutItem
-from rsched.store.recovery import RestoreProgress
-from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
-from rsched.store.work import FetchedRun, FinishItem
+from rsched.store.restore import RestoreProgress
+from rsched.store.run_values import FetchedRun, FinishItem, MisfireItem, ReapItem
 from tests.store.world import Job, W, World
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +45,7 @@ async def test_an_interval_that_cannot_be_computed_stops_no_other_job(world: Wor
     await world.client.hset(world.keys.jobs(bad.p), bad.id, value)
     assert (await world.claim(bad, good)).total == 1
     assert list((await world.snapshot())["runs"]) == [good.run.encode()]
-    assert (await world.store.remove(bad.id)).tag == "ok"
+    assert (await world.store.jobs.remove(bad.id)).tag == "ok"
 
 
 @pytest.mark.parametrize("raw", GARBAGE)
@@ -53,7 +53,7 @@ async def test_claim_replaces_a_run_record_that_cannot_be_read(world: World, raw
     job = await world.put("a")
     await world.client.hset(world.keys.runs, job.run, raw)
     assert (await world.claim(job)).total == 1
-    got = await world.store.get_run(job.run)
+    got = await world.store.runs.get(job.run)
     assert got is not None
     assert got.state is RunState.QUEUED
 
@@ -91,7 +91,7 @@ async def test_release_sets_a_member_without_a_queue_key_aside(world: World, mem
     job = await world.put("a")
     await world.claim(job)
     await world.client.zadd(world.keys.staged, {member: 1})
-    assert (await world.store.release(limit=10)).total == 1
+    assert (await world.store.runs.release(limit=10)).total == 1
     after = await world.snapshot()
     assert "staged" not in after
     assert list(after["quarantine"]) == [member.encode()]
@@ -104,15 +104,15 @@ async def test_verbs_on_an_attempt_with_a_bad_record_answer_missing_and_do_the_r
     _, good = await world.running("b")
     await world.client.hset(world.keys.runs, bad.run, raw)
     both = [(bad.run, bad.fence), (good.run, good.fence)]
-    assert (await world.store.renew(W, lease_ms=60_000, items=both)).tags == ["missing", "ok"]
+    assert (await world.store.runs.renew(W, lease_ms=60_000, items=both)).tags == ["missing", "ok"]
     items = [FinishItem(r, f, RunState.SUCCEEDED, 0, 0, "") for r, f in both]
-    assert (await world.store.cancel(bad.run)).tag == "missing"
+    assert (await world.store.runs.cancel(bad.run)).tag == "missing"
     await world.client.zadd(world.keys.leases, {bad.run: 1})
-    ((expired,), _) = await world.store.expired(after_ms=0, limit=10)
+    ((expired,), _) = await world.store.runs.expired_leases(after_ms=0, limit=10)
     assert (expired.record, expired.job is not None) == (None, True)
-    assert await world.store.requeue(W, both[:1]) == ["missing"]
-    assert await world.store.finish(W, request=50, items=items) == ["missing", "ok"]
-    assert await world.store.reap([ReapItem(bad.run, bad.fence, "D", 0)], after_ms=0) == ["missing"]
+    assert await world.store.runs.requeue(W, both[:1]) == ["missing"]
+    assert await world.store.runs.finish(W, request=50, items=items) == ["missing", "ok"]
+    assert await world.store.runs.reap([ReapItem(bad.run, bad.fence, "D", 0)], after_ms=0) == ["missing"]
     assert await world.client.zcard(world.keys.leases) == 0
 
 
@@ -121,7 +121,7 @@ async def test_an_recovery_quarantines_what_cannot_be_staged_and_goes_on(world: 
     good = await world.queued("a")
     await world.client.hset(world.keys.runs, "j_0000000000000:1", record)
     await world.open(2)
-    assert (await world.store.release(limit=10)).total == 1
+    assert (await world.store.runs.release(limit=10)).total == 1
     assert [r.run for r in (await world.fetch()).runs] == [good.run]
     assert await world.client.hkeys(world.keys.quarantine) == [b"j_0000000000000:1"]
 
@@ -132,13 +132,13 @@ async def test_verbs_on_a_job_that_cannot_be_read_change_nothing(world: World, r
     await world.client.hset(world.keys.jobs(job.p), job.id, raw)
     before = await world.snapshot()
     s = world.store
-    assert [(await s.pause(job.id)).tag, (await s.remove(job.id)).tag] == ["missing"] * 2
-    assert (await s.resume(job.id, expect=1, due=1)).tag == "missing"
-    assert (await s.trigger(job.id, suffix="aaaa", repeat_key="k")).tag == "missing"
-    assert await s.misfire([MisfireItem(job.id, 1, job.due, None, None, 0, 0, 0, None)]) == ["stale"]
-    assert (await s.invalidate(job.id, schedule_version=1)).tag == "stale"
+    assert [(await s.jobs.pause(job.id)).tag, (await s.jobs.remove(job.id)).tag] == ["missing"] * 2
+    assert (await s.jobs.resume(job.id, expect=1, due=1)).tag == "missing"
+    assert (await s.jobs.trigger(job.id, suffix="aaaa", repeat_key="k")).tag == "missing"
+    assert await s.runs.resolve_misfires([MisfireItem(job.id, 1, job.due, None, None, 0, 0, 0, None)]) == ["stale"]
+    assert (await s.jobs.invalidate(job.id, schedule_version=1)).tag == "stale"
     with pytest.raises(ResponseError):
-        await s.put([PutItem(job.id, 0, 1, job.record.pack()), PutItem(job.id, 0, 1, raw)], atomic=False)
+        await s.jobs.put([PutItem(job.id, 0, 1, job.record.pack()), PutItem(job.id, 0, 1, raw)], atomic=False)
     assert await world.snapshot() == before
 
 
@@ -146,7 +146,8 @@ KEYS = ["due", "heads", "jobs", "runs", "staged", "retries", "leases", "owners",
         "finishes", "triggers", "quarantine", "fence", "journal", "definitions", "catchup", "ready", "virtual",
         "queue", "body", "active", "payloads", "calendars", "pauses", "paces", "restore"]  # fmt: skip
 VERBS = ["put", "claim", "resolve_misfires", "release", "fetch", "finish", "requeue", "renew", "reap", "cancel", "cancel_queued",
-         "trigger", "pause", "remove", "invalidate", "acquire_partitions", "resume", "catch_up", "cache_occurrences", "forget", "expired_leases",
+         "trigger", "pause", "remove", "invalidate", "acquire_partitions", "resume", "catch_up", "cache_occurrences",
+         "forget", "expired_leases",
          "adopt", "begin_recovery", "restage", "restore_jobs", "restore_runs", "restore_entries", "finish_recovery", "backfill",
          "put_calendar", "cancel_waiting", "close", "restore_dues", "report_restore", "restore_triggers"]  # fmt: skip
 WHILE_RECOVERING = ("restage", "restore_jobs", "restore_dues", "restore_runs", "restore_entries", "restore_triggers",
@@ -167,47 +168,49 @@ async def call(
 ) -> Any:
     s = world.store
     return await {
-        "put": lambda: s.put([PutItem(job.id, 1, 5, job.record.pack())], atomic=True),
+        "put": lambda: s.jobs.put([PutItem(job.id, 1, 5, job.record.pack())], atomic=True),
         "claim": lambda: world.claim(),
-        "resolve_misfires": lambda: s.misfire(
+        "resolve_misfires": lambda: s.runs.resolve_misfires(
             [MisfireItem(late.id, 1, late.due, late.due + 10**6, late.due, 1, 2, 2, (late.due, late.due))]
         ),
-        "release": lambda: s.release(limit=10),
+        "release": lambda: s.runs.release(limit=10),
         "fetch": lambda: world.fetch(),
         "finish": lambda: world.finish(run, RunState.RETRYING),
-        "requeue": lambda: s.requeue(W, [(run.run, run.fence)]),
-        "renew": lambda: s.renew(W, lease_ms=99_000, items=[(run.run, run.fence)]),
-        "reap": lambda: s.reap([ReapItem(run.run, run.fence, "T", 0)], after_ms=-(10**6)),
-        "cancel": lambda: s.cancel(run.run),
-        "cancel_queued": lambda: s.cancel(queued),
-        "cancel_waiting": lambda: s.cancel(waiting),
-        "trigger": lambda: s.trigger(job.id, suffix="aaaa", repeat_key="k", payload=b"\xc0"),
-        "backfill": lambda: s.backfill(job.id, schedule_version=1, ranges=[(1, 2)]),
-        "put_calendar": lambda: s.put_calendar("default", "n", expect=0, entries=["2026-12-25"]),
-        "restore_entries": lambda: s.restore_ranges([expected._replace(made_at=7)]),
-        "restore_triggers": lambda: s.restore_triggers([(job.id, "k", 5)], generation=2),
-        "pause": lambda: s.pause(job.id),
-        "remove": lambda: s.remove(job.id),
-        "invalidate": lambda: s.invalidate(job.id, schedule_version=1),
-        "acquire_partitions": lambda: s.own("s", lease_ms=1000, take=[1]),
-        "resume": lambda: s.resume(
+        "requeue": lambda: s.runs.requeue(W, [(run.run, run.fence)]),
+        "renew": lambda: s.runs.renew(W, lease_ms=99_000, items=[(run.run, run.fence)]),
+        "reap": lambda: s.runs.reap([ReapItem(run.run, run.fence, "T", 0)], after_ms=-(10**6)),
+        "cancel": lambda: s.runs.cancel(run.run),
+        "cancel_queued": lambda: s.runs.cancel(queued),
+        "cancel_waiting": lambda: s.runs.cancel(waiting),
+        "trigger": lambda: s.jobs.trigger(job.id, suffix="aaaa", repeat_key="k", payload=b"\xc0"),
+        "backfill": lambda: s.jobs.backfill(job.id, schedule_version=1, ranges=[(1, 2)]),
+        "put_calendar": lambda: s.calendars.put("default", "n", expect=0, entries=["2026-12-25"]),
+        "restore_entries": lambda: s.restore.put_catchup_ranges([expected._replace(made_at=7)]),
+        "restore_triggers": lambda: s.restore.put_triggers([(job.id, "k", 5)], generation=2),
+        "pause": lambda: s.jobs.pause(job.id),
+        "remove": lambda: s.jobs.remove(job.id),
+        "invalidate": lambda: s.jobs.invalidate(job.id, schedule_version=1),
+        "acquire_partitions": lambda: s.partitions.acquire("s", lease_ms=1000, take=[1]),
+        "resume": lambda: s.jobs.resume(
             paused.id, expect=2, due=paused.due + 10**6, missed=MisfireOutcome(SkippedRange(1, 1, 1), 1, (1, 1))
         ),
-        "catch_up": lambda: s.catch_up(
+        "catch_up": lambda: s.catchup.enqueue(
             expected, occurrences=[expected.start], rest=expected._replace(start=expected.end), pace_ms=1, most=9
         ),
-        "cache_occurrences": lambda: s.cache_occurrences("SID", after=1, occurrences=[2, 3], ended=True),
-        "forget": lambda: s.forget([(job.id, 1)]),
-        "expired_leases": lambda: s.expired(after_ms=-(10**6), limit=10),
-        "adopt": lambda: s.adopt(W, lease_ms=1000, queues=["default"], items=[(run.run, 1, run.fence + 1)]),
-        "begin_recovery": lambda: s.begin_recovery(3, fence=1),
-        "close": s.close_shard,
-        "restage": lambda: s.restage(0, lease_ms=1000),
-        "restore_jobs": lambda: s.restore_jobs([(job.id, job.due, newer(job))]),
-        "restore_runs": lambda: s.restore_runs([(queued, "1|R|99999999|default:default:1|1|1|5|w|1|1|1|")], lease_ms=9),
-        "restore_dues": lambda: s.restore_dues([(job.id, 1, job.due, job.due + 60_000)]),
-        "report_restore": lambda: s.set_restore_progress(RestoreProgress("jobs", 2, 0, 1, 0, 1)),
-        "finish_recovery": lambda: s.finish_recovery(recovery_grace_ms=1000),
+        "cache_occurrences": lambda: s.partitions.cache_occurrences("SID", after=1, occurrences=[2, 3], ended=True),
+        "forget": lambda: s.jobs.forget([(job.id, 1)]),
+        "expired_leases": lambda: s.runs.expired_leases(after_ms=-(10**6), limit=10),
+        "adopt": lambda: s.runs.adopt(W, lease_ms=1000, queues=["default"], items=[(run.run, 1, run.fence + 1)]),
+        "begin_recovery": lambda: s.recovery.begin(3, fence=1),
+        "close": s.recovery.close,
+        "restage": lambda: s.recovery.restage(0, lease_ms=1000),
+        "restore_jobs": lambda: s.restore.put_jobs([(job.id, job.due, newer(job))]),
+        "restore_runs": lambda: s.restore.put_runs(
+            [(queued, "1|R|99999999|default:default:1|1|1|5|w|1|1|1|")], lease_ms=9
+        ),
+        "restore_dues": lambda: s.restore.move_due_times([(job.id, 1, job.due, job.due + 60_000)]),
+        "report_restore": lambda: s.restore.set_progress(RestoreProgress("jobs", 2, 0, 1, 0, 1)),
+        "finish_recovery": lambda: s.recovery.finish(recovery_grace_ms=1000),
     }[verb]()
 
 
@@ -226,7 +229,7 @@ async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_con
         # Its runs wait for one another; the second one does now.
         looped, run = await world.running("r", kind="e", every=1000, overlap="w", due_in=-1000)
         await world.claim(looped)
-        await world.store.release(limit=10)
+        await world.store.runs.release(limit=10)
         waiting = run_id_of(looped.id, looped.due + 1000)
         queued = await world.queued("q")
         staged = await world.put("s")
@@ -234,15 +237,15 @@ async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_con
         job = await world.put("a", kind="e")
         late = await world.put("l", kind="e", due_in=-100_000)
         paused = await world.put("p", kind="e", due_in=60_000)
-        await world.store.pause(paused.id)
+        await world.store.jobs.pause(paused.id)
         ranged = await world.put("c", kind="e", due_in=-300_000)
         item = MisfireItem(
             ranged.id, 1, ranged.due, ranged.due + 600_000, None, 0, 0, 0, (ranged.due, ranged.due + 120_000)
         )
-        await world.store.misfire([item])
-        (expected,) = await world.store.catchup(limit=10)
+        await world.store.runs.resolve_misfires([item])
+        (expected,) = await world.store.catchup.list_due(limit=10)
         if verb in WHILE_RECOVERING:
-            assert await world.store.begin_recovery(2, fence=1)
+            assert await world.store.recovery.begin(2, fence=1)
         return {
             "job": job,
             "late": late,

@@ -61,17 +61,17 @@ async def told(call: Callable[[], Awaitable[Any]]) -> str:
 
 async def test_a_right_that_is_taken_away_is_named_with_its_fix_and_comes_back(world: World, user: User) -> None:
     store = Store.open(user.url, prefix=world.keys.prefix, shard="s0", clock=SystemClock())
-    pipeline = lambda: store.heads(within_ms=0)  # noqa: E731
+    pipeline = lambda: store.partitions.list_due(within_ms=0)  # noqa: E731
     calls: list[tuple[Callable[[], Awaitable[Any]], str]] = [
-        (store.time, "-time"),
+        (store.clock.read, "-time"),
         (pipeline, "-zrange"),
-        (lambda: store.expired(after_ms=0, limit=1), "-evalsha"),
-        (lambda: store.expired(after_ms=0, limit=1), "-hmget"),
-        (lambda: store.release(limit=1), "resetkeys"),
-        (lambda: anext(store.signals()), "resetchannels"),
+        (lambda: store.runs.expired_leases(after_ms=0, limit=1), "-evalsha"),
+        (lambda: store.runs.expired_leases(after_ms=0, limit=1), "-hmget"),
+        (lambda: store.runs.release(limit=1), "resetkeys"),
+        (lambda: anext(store.signals.listen()), "resetchannels"),
     ]
     try:
-        await store.expired(after_ms=0, limit=1)
+        await store.runs.expired_leases(after_ms=0, limit=1)
         for call, rule in calls:
             user.set(rule)
             text = await told(call)
@@ -83,7 +83,7 @@ async def test_a_right_that_is_taken_away_is_named_with_its_fix_and_comes_back(w
                 assert "expired_leases.lua: local marker = redis.call('HMGET', KEYS[1]" in text
             user.set("~*", "&*", "+@all")
         await pipeline()
-        await store.expired(after_ms=0, limit=1)
+        await store.runs.expired_leases(after_ms=0, limit=1)
     finally:
         await store.aclose()
 
@@ -92,11 +92,11 @@ async def test_a_user_that_may_not_ask_for_settings_is_no_outage(world: World, u
     user.set("-config")
     store = Store.open(user.url, prefix=world.keys.prefix, shard="s0", clock=SystemClock())
     try:
-        facts = await store.server_facts()
+        facts = await store.server.get_facts()
         assert facts["config:maxmemory"] == ""
         assert facts["maxmemory_policy"] == "noeviction"
         user.set("-info")
-        assert "INFO" in (await told(store.server_facts)).upper()
+        assert "INFO" in (await told(store.server.get_facts)).upper()
     finally:
         await store.aclose()
 
@@ -107,12 +107,12 @@ async def test_a_changed_password_is_told_apart_from_a_server_that_is_away(world
     try:
         for rules in (("resetpass", ">second"), ("off",)):
             user.set(*rules)
-            assert "refuses the user or password (WRONGPASS)" in await told(store.time)
-            assert "refuses the user or password (WRONGPASS)" in await told(lambda: anext(store.signals()))
+            assert "refuses the user or password (WRONGPASS)" in await told(store.clock.read)
+            assert "refuses the user or password (WRONGPASS)" in await told(lambda: anext(store.signals.listen()))
             with pytest.raises(NeedsFixing, match="ACL SETUSER"):
                 renewer.renew(W, lease_ms=1000, items=[])
         user.set("on", "resetpass", ">first")
-        await store.time()
+        await store.clock.read()
         renewer.renew(W, lease_ms=1000, items=[])
     finally:
         await store.aclose()
@@ -125,9 +125,13 @@ async def test_a_key_of_another_type_is_named_with_its_fix_and_verbs_go_on_once_
     calls: list[tuple[str, Callable[[], Awaitable[Any]], str]] = [
         (keys.staged, lambda: world.claim(job), "claim.lua: "),
         (keys.due(job.p), lambda: world.claim(job), "'due'"),
-        (keys.heads, lambda: store.heads(within_ms=0), keys.heads),
-        (keys.pauses, lambda: store.ended_pauses(limit=1), keys.pauses),
-        (keys.leases, lambda: store.expired(after_ms=0, limit=1), "expired_leases.lua: local runs = redis.call('ZRANGE'"),
+        (keys.heads, lambda: store.partitions.list_due(within_ms=0), keys.heads),
+        (keys.pauses, lambda: store.pauses.list_ended(limit=1), keys.pauses),
+        (
+            keys.leases,
+            lambda: store.runs.expired_leases(after_ms=0, limit=1),
+            "expired_leases.lua: local runs = redis.call('ZRANGE'",
+        ),
     ]
     for key, call, named in calls:
         kept = await world.client.dump(key)
@@ -167,7 +171,7 @@ async def test_a_key_with_content_that_no_script_wrote_is_told_by_the_line_that_
 async def test_what_passes_is_known_in_a_pipeline_too(redis_url: str, reply: str) -> None:
     store = Store.open(redis_url, prefix="t", shard="s0", clock=SystemClock())
     try:
-        pipe = store.client.pipeline(transaction=False)
+        pipe = store.connection.client.pipeline(transaction=False)
         error = BaseParser.parse_error(reply)
         pipe.annotate_exception(error, 1, ("ZRANGE", 'it\'s a "key"', 0, -1))
 
@@ -175,7 +179,7 @@ async def test_what_passes_is_known_in_a_pipeline_too(redis_url: str, reply: str
             raise error
 
         with pytest.raises(Unavailable, match=reply.split(" ", 1)[1][:20].replace("'", ".")):
-            await store._redis(command())
+            await store.connection.ask(command())
     finally:
         await store.aclose()
 
@@ -191,4 +195,4 @@ async def test_errors_of_our_own_making_are_raised_as_they_are(world: World) -> 
         lambda: client.eval("#!lua\nreturn redis.error_reply('put: no job record')", 0),
     ):
         with pytest.raises(ResponseError):
-            await store._redis(call())
+            await store.connection.ask(call())

@@ -14,14 +14,15 @@ from rsched.core.jobs.packed import OPTIONAL_FIELDS, JobHead, RunRecord, pack_no
 from rsched.core.schedule.misfire import MisfireOutcome
 from rsched.core.states import MOVES, RUN_STATE_OF_CODE, JobState, RunState
 from rsched.runtime.clock import SystemClock
+from rsched.store.catchup import CatchupRange
+from rsched.store.connection import Connection, connect
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
-from rsched.store.reconcile import SeenRun
-from rsched.store.recovery import RestoreProgress
+from rsched.store.restore import RestoreProgress
+from rsched.store.run_repair import SeenRun
+from rsched.store.run_values import FinishItem, MisfireItem, ReapItem
 from rsched.store.scripts import SECTIONS, compose, load, lua_folder, verb_file, verbs
-from rsched.store.store import Store, connect
-from rsched.store.ticks import CatchupRange, MisfireItem, ReapItem
-from rsched.store.work import FinishItem
+from rsched.store.store import Store
 from tests.core.window import release_at
 from tests.store.lua_part import run_part
 
@@ -133,7 +134,7 @@ async def _capture(store: Any, call: Any) -> tuple[str, list[Any]]:
         seen[:] = [verb, argv]
         raise _Captured
 
-    store._run, store.generation = run, "7"
+    store.connection.run, store.connection.generation = run, "7"
     with pytest.raises(_Captured):
         await call
     return seen[0], seen[1]
@@ -141,31 +142,43 @@ async def _capture(store: Any, call: Any) -> tuple[str, list[Any]]:
 
 @pytest.mark.anyio
 async def test_every_script_has_a_method_that_calls_it_with_its_own_arguments(redis_url: str) -> None:
-    s = Store(connect(redis_url), Keys("x", "s0"), SystemClock())
+    s = Store(Connection(connect(redis_url), Keys("x", "s0"), SystemClock()))
     paid = CatchupRange(J, 1, 2, 1, "", 3, 5)
     all_calls = [
-        s.put([PutItem(J, 0, 1, b"v")], atomic=True), s.pause(J), s.resume(J, expect=1, due=2, missed=MisfireOutcome(ahead=(3,))),
-        s.remove(J), s.invalidate(J, schedule_version=1), s.trigger(J, suffix="aaaa", repeat_key=""), s.cancel(R),
-        s.own("s", lease_ms=1, take=[1], give=[2]),
-        s.claim("s", horizon_ms=1, limit=1, partitions=[(0, 0)]),
-        s.cache_occurrences("S", after=1, occurrences=[2], ended=True),
-        s.misfire([MisfireItem(J, 1, 1, None, 1, 0, 0, 0, None)]), s.catch_up(paid, occurrences=[1], rest=None, pace_ms=1, most=9),
-        s.release(limit=1), s.expired(after_ms=0, limit=1), s.reap([ReapItem(R, 1, "D", 0)], after_ms=0),
-        s.fetch(WK, request=1, slots=1, lease_ms=1, queues=["q"]),
-        s.finish(WK, request=1, items=[FinishItem(R, 1, RunState.DEAD, 0, 0, "e")]), s.requeue(WK, [(R, 1)]),
-        s.renew(WK, lease_ms=1, items=[(R, 1)]), s.adopt(WK, lease_ms=1, queues=["q"], items=[(R, 1, 1)]),
-        s.begin_recovery(1, fence=1), s.close_shard(), s.restage(0, lease_ms=1), s.finish_recovery(recovery_grace_ms=1), s.restore_jobs([(J, 1, b"v")]),
-        s.restore_runs([(R, "r")], lease_ms=1), s.forget([(J, 1)]), s.backfill(J, schedule_version=1, ranges=[(1, 2)]),
-        s.put_calendar("t", "n", expect=0, entries=["2026-12-25"]), s.restore_ranges([paid]),
-        s.restore_triggers([(J, "k", 1)], generation=7),
-        s.repair_run_records(0, count=1, lease_ms=1, write=True), s.repair_queued_runs([(SeenRun(R, b"r", "queue", ""), False)], write=True),
-        s.repair_lost_runs([(R, b"", "r", b"")], lease_ms=1), s.repair_ended_runs([(R, b"r")]),
-        s.repair_entries("staged", 0, count=1, write=True), s.repair_leftovers("payloads", 0, count=1, silent_ms=1, write=True),
-        s.repair_dues(0, 0, count=1, write=True), s.repair_pauses(0, count=1, write=True), s.repair_missing_dues([(J, b"h", 1)]),
-        s.repair_unreadable_jobs([(0, b"j", b"v")]), s.repair_definitions([(J, 1)]), s.repair_queue("q:t:1", "-", count=1, write=True),
-        s.repair_ready_teams("q", 0, count=1, write=True), s.repair_active_runs(J, 0, count=1, write=True), s.inspect_occurrences("S"),
-        s.restore_dues([(J, 1, 1, None)]), s.set_restore_progress(RestoreProgress("jobs", 1, 0, 1, 0, 1)),
-        s.set_load_level(1), s.repair_occurrences("S", digest="d"), s.due_groups(0, skip=0, until_ms=1, limit=1),
+        s.jobs.put([PutItem(J, 0, 1, b"v")], atomic=True), s.jobs.pause(J),
+        s.jobs.resume(J, expect=1, due=2, missed=MisfireOutcome(ahead=(3,))),
+        s.jobs.remove(J), s.jobs.invalidate(J, schedule_version=1), s.jobs.trigger(J, suffix="aaaa", repeat_key=""),
+        s.runs.cancel(R),
+        s.partitions.acquire("s", lease_ms=1, take=[1], give=[2]),
+        s.runs.claim("s", horizon_ms=1, limit=1, partitions=[(0, 0)]),
+        s.partitions.cache_occurrences("S", after=1, occurrences=[2], ended=True),
+        s.runs.resolve_misfires([MisfireItem(J, 1, 1, None, 1, 0, 0, 0, None)]),
+        s.catchup.enqueue(paid, occurrences=[1], rest=None, pace_ms=1, most=9),
+        s.runs.release(limit=1), s.runs.expired_leases(after_ms=0, limit=1),
+        s.runs.reap([ReapItem(R, 1, "D", 0)], after_ms=0),
+        s.runs.fetch(WK, request=1, slots=1, lease_ms=1, queues=["q"]),
+        s.runs.finish(WK, request=1, items=[FinishItem(R, 1, RunState.DEAD, 0, 0, "e")]), s.runs.requeue(WK, [(R, 1)]),
+        s.runs.renew(WK, lease_ms=1, items=[(R, 1)]), s.runs.adopt(WK, lease_ms=1, queues=["q"], items=[(R, 1, 1)]),
+        s.recovery.begin(1, fence=1), s.recovery.close(), s.recovery.restage(0, lease_ms=1),
+        s.recovery.finish(recovery_grace_ms=1), s.restore.put_jobs([(J, 1, b"v")]),
+        s.restore.put_runs([(R, "r")], lease_ms=1), s.jobs.forget([(J, 1)]),
+        s.jobs.backfill(J, schedule_version=1, ranges=[(1, 2)]),
+        s.calendars.put("t", "n", expect=0, entries=["2026-12-25"]), s.restore.put_catchup_ranges([paid]),
+        s.restore.put_triggers([(J, "k", 1)], generation=7),
+        s.run_repair.check_records(0, count=1, lease_ms=1, write=True),
+        s.run_repair.check_queued([(SeenRun(R, b"r", "queue", ""), False)], write=True),
+        s.run_repair.put_back([(R, b"", "r", b"")], lease_ms=1), s.run_repair.drop([(R, b"r")]),
+        s.run_repair.check_entries("staged", 0, count=1, write=True),
+        s.run_repair.check_leftovers("payloads", 0, count=1, silent_ms=1, write=True),
+        s.job_repair.check_due_times(0, 0, count=1, write=True), s.job_repair.check_pauses(0, count=1, write=True),
+        s.job_repair.set_missing_due_times([(J, b"h", 1)]),
+        s.job_repair.quarantine([(0, b"j", b"v")]), s.job_repair.journal_again([(J, 1)]),
+        s.run_repair.check_queue("q:t:1", "-", count=1, write=True),
+        s.run_repair.check_ready_teams("q", 0, count=1, write=True),
+        s.run_repair.check_active_runs(J, 0, count=1, write=True), s.reconciliation.inspect_occurrences("S"),
+        s.restore.move_due_times([(J, 1, 1, None)]), s.restore.set_progress(RestoreProgress("jobs", 1, 0, 1, 0, 1)),
+        s.recovery.set_load_level(1), s.job_repair.drop_occurrences("S", digest="d"),
+        s.partitions.read_due_groups(0, skip=0, until_ms=1, limit=1),
     ]  # fmt: skip
     called = set()
     for call in all_calls:
@@ -176,7 +189,7 @@ async def test_every_script_has_a_method_that_calls_it_with_its_own_arguments(re
         for (name, kind), value in zip(header.scalars, argv, strict=False):
             assert kind != "int" or isinstance(value, int), (verb, name)
     assert called == set(verbs())
-    await s.client.aclose()
+    await s.connection.client.aclose()
 
 
 def test_wrong_arguments_are_refused_before_redis_is_asked() -> None:

@@ -21,4 +21,4 @@ async def test_generations_and_fences_near_the_end_are_exact(world: World) -> No
         assert await world.finish(run) == "ok"
         fences.append(run.fence)
     assert fences == [MAX_FENCE - 3, MAX_FENCE - 2, MAX_FENCE - 1]
-    assert (await world.store.stream_last("journal")).startswith(f"{last}-")
+    assert (await world.store.journal.get_last_id("journal")).startswith(f"{last}-")

@@ -61,7 +61,7 @@ async def fill(w: World, kind: str, grid: Interval) -> None:
     """What is overdue of a calendar that does not reach cannot all be counted by a script: see lua/lib/overdue.lua."""
     if kind == "c":
         after = grid.anchor_ms - 1
-        await w.store.cache_occurrences(
+        await w.store.partitions.cache_occurrences(
             shape("c", grid), after=after, occurrences=grid.upcoming(after, 100), ended=False
         )
 
@@ -71,7 +71,7 @@ async def claim(w: World, all_expected: list[Expected], *, limit: int, horizon_m
     for need in reply.needs:
         anchor, every = map(int, need.schedule[1:].split("x"))
         grid = Interval(anchor_ms=anchor, every_ms=every)
-        await w.store.cache_occurrences(
+        await w.store.partitions.cache_occurrences(
             need.schedule, after=need.after, occurrences=grid.upcoming(need.after, 20), ended=False
         )
     assert not reply.late
@@ -79,24 +79,24 @@ async def claim(w: World, all_expected: list[Expected], *, limit: int, horizon_m
 
 
 async def act(w: World, o: Expected, verb: str, amount: int) -> None:
-    current = await w.store.get_job(o.job)
+    current = await w.store.jobs.get(o.job)
     if not isinstance(current, JobRecord):
         return
     head = current.head
     if verb == "pause":
-        await w.store.pause(o.job)
+        await w.store.jobs.pause(o.job)
     elif verb == "remove" and head.state is JobState.ACTIVE:
-        reply = await w.store.remove(o.job)
+        reply = await w.store.jobs.remove(o.job)
         o.past |= o.occurrences(reply.now)
         o.gone = True
     elif verb == "resume" and head.state is JobState.PAUSED:
-        now = await w.store.time()
+        now = await w.store.clock.read()
         missed = sorted(x for x in o.occurrences(now) if head.paused_from and x >= head.paused_from)
         due = o.grid.next_after(now) if head.kind != "o" else (o.grid.anchor_ms if o.grid.anchor_ms > now else None)
         skipped = MisfireOutcome(SkippedRange(len(missed), missed[0], missed[-1])) if missed else MisfireOutcome()
-        assert (await w.store.resume(o.job, expect=head.version, due=due, missed=skipped)).tag == "ok"
+        assert (await w.store.jobs.resume(o.job, expect=head.version, due=due, missed=skipped)).tag == "ok"
     elif verb == "edit" and head.state is JobState.ACTIVE:
-        now = await w.store.time()
+        now = await w.store.clock.read()
         grid = Interval(anchor_ms=now + amount + 50, every_ms=EVERY[amount % 3])
         kind: ScheduleKind = "oec"[amount % 3]  # type: ignore[assignment]
         rec = record(
@@ -108,7 +108,7 @@ async def act(w: World, o: Expected, verb: str, amount: int) -> None:
             schedule_version=head.schedule_version + 1,
             schedule_changed_at=now,
         )
-        reply = await w.store.put([PutItem(o.job, head.version, grid.anchor_ms, rec.pack())], atomic=True)
+        reply = await w.store.jobs.put([PutItem(o.job, head.version, grid.anchor_ms, rec.pack())], atomic=True)
         assert reply.ok
         await fill(w, kind, grid)
         o.past |= o.occurrences(reply.now)
@@ -119,12 +119,12 @@ async def scenario(url: str, made: list[tuple[str, int, int]], todo: list[tuple[
     w = World.at(url, prefix="h" + secrets.token_hex(4))
     try:
         await w.open()
-        now, expected = await w.store.time(), []
+        now, expected = await w.store.clock.read(), []
         for i, (kind, offset, every) in enumerate(made):
             grid = Interval(anchor_ms=now + offset, every_ms=every)
             rec = record(f"j{i}", now=now, kind=kind, arg=shape(kind, grid), schedule_changed_at=now + offset - 1)  # type: ignore[arg-type]
             o = Expected(derive_job_id("default", f"j{i}", 1), rec, grid)
-            assert (await w.store.put([PutItem(o.job, 0, grid.anchor_ms, rec.pack())], atomic=True)).ok
+            assert (await w.store.jobs.put([PutItem(o.job, 0, grid.anchor_ms, rec.pack())], atomic=True)).ok
             await fill(w, kind, grid)
             expected.append(o)
         for verb, which, amount in todo:
@@ -144,7 +144,7 @@ async def scenario(url: str, made: list[tuple[str, int, int]], todo: list[tuple[
 
 
 async def verify(w: World, expected: list[Expected]) -> None:
-    events, end = await w.events(), await w.store.time()
+    events, end = await w.events(), await w.store.clock.read()
     for o in expected:
         score = await w.client.zscore(w.keys.due(int_partition(o.job)), o.job)
         reached = int(score) - 1 if score is not None else end

@@ -10,8 +10,7 @@ import pytest
 from rsched.core.ids import RunId, run_id_of
 from rsched.core.jobs.packed import RunEvent
 from rsched.core.states import JobState, RunState
-from rsched.store.ticks import ReapItem
-from rsched.store.work import FetchedRun
+from rsched.store.run_values import FetchedRun, ReapItem
 from tests.store.world import Job, W, World
 
 pytestmark = pytest.mark.anyio
@@ -27,7 +26,7 @@ async def occurs(world: World, job: Job, times: int = 1) -> None:
     """Claims the next `times` occurrences and releases them one after the other."""
     for _ in range(times):
         await world.claim(job, horizon_ms=0, limit=1)
-        await world.store.release(limit=100)
+        await world.store.runs.release(limit=100)
 
 
 def nth(job: Job, n: int) -> RunId:
@@ -49,12 +48,12 @@ async def stale_generation(world: World, generation: int, *held: FetchedRun) -> 
     """The shard opened anew, its worker heard of."""
     await world.open(generation, fence=0)
     items = [(r.run, r.attempt, r.fence) for r in held]
-    assert set(await world.store.adopt(W, lease_ms=60_000, queues=["default"], items=items)) <= {"ok"}
+    assert set(await world.store.runs.adopt(W, lease_ms=60_000, queues=["default"], items=items)) <= {"ok"}
 
 
 async def end(world: World, run: FetchedRun, outcome: RunState = RunState.SUCCEEDED) -> None:
     assert await world.finish(run, outcome) == "ok"
-    await world.store.release(limit=100)
+    await world.store.runs.release(limit=100)
 
 
 async def test_skip_puts_on_record_what_comes_due_while_a_run_is_open(world: World) -> None:
@@ -94,7 +93,7 @@ async def test_cancel_running_asks_the_worker_and_starts_when_it_has_stopped(wor
     await occurs(world, job)
     (run,) = (await fetched(world)).values()
     await occurs(world, job, 2)
-    assert (await world.store.renew(W, lease_ms=60_000, items=[(run.run, run.fence)])).tags == ["cancel"]
+    assert (await world.store.runs.renew(W, lease_ms=60_000, items=[(run.run, run.fence)])).tags == ["cancel"]
     assert await fetched(world) == {}
     # The latest takes the turn of the one that waited.
     assert await ended(world) == {nth(job, 1): (RunState.SKIPPED, "overlap")}
@@ -114,7 +113,7 @@ async def test_cancel_running_takes_the_place_of_a_run_that_waits_for_its_retry_
     assert await world.client.zcard(world.keys.retries) == 0
     await occurs(world, job)  # the one before is in its queue
     assert list(await fetched(world)) == []
-    await world.store.release(limit=100)
+    await world.store.runs.release(limit=100)
     assert list(await fetched(world)) == [nth(job, 2)]
     assert (await ended(world))[nth(job, 1)][0] is RunState.CANCELLED
 
@@ -133,10 +132,10 @@ async def test_a_dead_workers_run_ends_with_its_lease_and_lets_the_next_go(world
     job = await looped(world, "w")
     await occurs(world, job, 2)
     (run,) = (await world.fetch(lease_ms=1)).runs
-    while not (await world.store.expired(after_ms=0, limit=9))[0]:
+    while not (await world.store.runs.expired_leases(after_ms=0, limit=9))[0]:
         pass
-    assert await world.store.reap([ReapItem(run.run, run.fence, "D", 0)], after_ms=0) == ["ok"]
-    await world.store.release(limit=100)
+    assert await world.store.runs.reap([ReapItem(run.run, run.fence, "D", 0)], after_ms=0) == ["ok"]
+    await world.store.runs.release(limit=100)
     assert list(await fetched(world)) == [nth(job, 1)]
 
 
@@ -150,9 +149,9 @@ async def test_what_counts_is_a_live_run_and_not_a_mark_it_left(world: World) ->
 async def test_cancelling_a_run_that_waits_its_turn_or_holds_it_moves_the_others_on(world: World) -> None:
     job = await looped(world, "w")
     await occurs(world, job, 3)
-    assert (await world.store.cancel(nth(job, 1))).tag == "ok"  # it waits
-    assert (await world.store.cancel(nth(job, 0))).tag == "ok"  # in its queue, not started
-    await world.store.release(limit=100)
+    assert (await world.store.runs.cancel(nth(job, 1))).tag == "ok"  # it waits
+    assert (await world.store.runs.cancel(nth(job, 0))).tag == "ok"  # in its queue, not started
+    await world.store.runs.release(limit=100)
     assert list(await fetched(world)) == [nth(job, 2)]
 
 
@@ -160,11 +159,11 @@ async def test_deleting_the_job_withdraws_those_that_wait(world: World) -> None:
     job = await looped(world, "w")
     await occurs(world, job, 3)
     (run,) = (await fetched(world)).values()
-    await world.store.remove(job.id)
+    await world.store.jobs.remove(job.id)
     await end(world, run)
     for _ in range(3):
         assert await fetched(world) == {}
-        await world.store.release(limit=100)
+        await world.store.runs.release(limit=100)
     assert [s for s, _ in (await ended(world)).values()].count(RunState.CANCELLED) == 2
     assert await world.client.exists(world.keys.active(job.id), world.keys.runs) == 0
 
@@ -172,28 +171,28 @@ async def test_deleting_the_job_withdraws_those_that_wait(world: World) -> None:
 async def test_a_trigger_follows_the_jobs_policy_unless_it_says_another(world: World) -> None:
     job = await looped(world, "s")
     await occurs(world, job)
-    held = await world.store.trigger(job.id, suffix="aaaa", repeat_key="")
-    beside = await world.store.trigger(job.id, suffix="bbbb", repeat_key="", overlap="allow")
-    waits = await world.store.trigger(job.id, suffix="cccc", repeat_key="", overlap="queue_one")
-    await world.store.release(limit=100)
+    held = await world.store.jobs.trigger(job.id, suffix="aaaa", repeat_key="")
+    beside = await world.store.jobs.trigger(job.id, suffix="bbbb", repeat_key="", overlap="allow")
+    waits = await world.store.jobs.trigger(job.id, suffix="cccc", repeat_key="", overlap="queue_one")
+    await world.store.runs.release(limit=100)
     assert set(await fetched(world)) == {nth(job, 0), beside.run}
     assert await ended(world) == {held.run: (RunState.SKIPPED, "overlap")}
-    assert (await world.store.get_run(waits.run)).state is RunState.QUEUED  # type: ignore[union-attr, arg-type]
+    assert (await world.store.runs.get(waits.run)).state is RunState.QUEUED  # type: ignore[union-attr, arg-type]
     # The one beside is open, too.
     await occurs(world, job)
     assert (await ended(world))[nth(job, 1)] == (RunState.SKIPPED, "overlap")
     free = await world.put("b", kind="e", due_in=60_000)
-    assert (await world.store.trigger(free.id, suffix="aaaa", repeat_key="", overlap="skip")).tag == "untracked"
+    assert (await world.store.jobs.trigger(free.id, suffix="aaaa", repeat_key="", overlap="skip")).tag == "untracked"
 
 
 async def test_a_job_whose_last_run_is_skipped_completes(world: World) -> None:
     job = await world.put("a", due_in=-5000, overlap="s")
-    beside = await world.store.trigger(job.id, suffix="aaaa", repeat_key="")
-    await world.store.release(limit=100)
+    beside = await world.store.jobs.trigger(job.id, suffix="aaaa", repeat_key="")
+    await world.store.runs.release(limit=100)
     await world.claim(job)
-    await world.store.release(limit=100)
+    await world.store.runs.release(limit=100)
     assert await ended(world) == {job.run: (RunState.SKIPPED, "overlap")}
-    found = await world.store.get_head(job.id)
+    found = await world.store.jobs.get_head(job.id)
     assert found is not None
     assert found.state is JobState.COMPLETED
     assert list(await fetched(world)) == [beside.run]
@@ -207,7 +206,7 @@ async def test_after_an_recovery_the_same_runs_are_open(world: World, lost: bool
     if lost:
         await world.client.delete(world.keys.active(job.id))
     await stale_generation(world, 2, run)
-    await world.store.release(limit=100)
+    await world.store.runs.release(limit=100)
     assert await fetched(world) == {}
     await end(world, run)
     assert list(await fetched(world)) == [nth(job, 1)]
@@ -226,7 +225,7 @@ async def test_whatever_happens_one_run_is_active_and_each_occurrence_ends(
         if act == "claim":
             await world.claim(job, horizon_ms=0, limit=rng.randint(1, 2))
         elif act == "release":
-            await world.store.release(limit=rng.randint(1, 5))
+            await world.store.runs.release(limit=rng.randint(1, 5))
         elif act == "fetch":
             held |= {r.run: r for r in (await world.fetch(slots=rng.randint(1, 3))).runs}
             assert len(held) <= 1, f"step {step}: {sorted(held)} at once"
@@ -237,14 +236,14 @@ async def test_whatever_happens_one_run_is_active_and_each_occurrence_ends(
         elif act == "cancel":
             waiting = [r.decode() for r in await world.client.hkeys(world.keys.runs)]
             if waiting:
-                await world.store.cancel(RunId(rng.choice(sorted(waiting))))
+                await world.store.runs.cancel(RunId(rng.choice(sorted(waiting))))
         elif act == "begin_recovery" and rng.random() < 0.3:
             await stale_generation(world, step + 2, *held.values())
-    await world.store.pause(job.id)
+    await world.store.jobs.pause(job.id)
     for _ in range(400):
         for run in held.values():
             assert await world.finish(run) == "ok"
-        await world.store.release(limit=100)
+        await world.store.runs.release(limit=100)
         held = await fetched(world)
         assert len(held) <= 1
         if not await world.client.hlen(world.keys.runs):
@@ -265,7 +264,7 @@ async def test_a_run_that_was_let_go_and_a_later_one_of_the_same_release_leave_t
     await occurs(world, job)  # waits, while the first is asked to stop
     await world.claim(job, horizon_ms=0, limit=1)  # staged, and due before the first has stopped
     assert await world.finish(run, RunState.CANCELLED) == "ok"
-    await world.store.release(limit=100)
+    await world.store.runs.release(limit=100)
     assert list(await fetched(world)) == [nth(job, 2)]
     assert (await ended(world))[nth(job, 1)] == (RunState.SKIPPED, "overlap")
 
@@ -276,8 +275,8 @@ async def test_two_later_runs_in_one_release_ask_a_running_one_to_stop_once(worl
     (run,) = (await fetched(world)).values()
     await world.claim(job, horizon_ms=0, limit=1)
     await world.claim(job, horizon_ms=0, limit=1)
-    await world.store.release(limit=100)
-    record = await world.store.get_run(run.run)
+    await world.store.runs.release(limit=100)
+    record = await world.store.runs.get(run.run)
     assert record is not None
     assert record.flags.count("X") == 1
 
@@ -291,7 +290,7 @@ async def test_runs_in_their_queue_when_the_shard_is_recovered_go_on_in_their_or
     await world.open(2, fence=0)
     order = []
     for _ in range(6):
-        await world.store.release(limit=100)
+        await world.store.runs.release(limit=100)
         for found in (await world.fetch()).runs:
             order.append(found.run)
             assert await world.finish(found) == "ok"
@@ -306,7 +305,7 @@ async def test_those_that_wait_for_a_run_that_cannot_be_read_go(world: World, ov
     await occurs(world, job, 2)
     await world.client.hset(world.keys.runs, nth(job, 0), "garbage")
     assert await fetched(world) == {}  # sets it aside
-    await world.store.release(limit=100)
+    await world.store.runs.release(limit=100)
     assert list(await fetched(world)) == [nth(job, 1)]
 
 
@@ -315,7 +314,7 @@ async def test_those_that_wait_for_a_run_that_is_gone_go_when_the_next_one_comes
     await occurs(world, job, 2)
     await world.client.hdel(world.keys.runs, nth(job, 0))
     await occurs(world, job)
-    await world.store.release(limit=100)
+    await world.store.runs.release(limit=100)
     assert list(await fetched(world)) == [nth(job, 1)]
 
 
@@ -323,14 +322,14 @@ async def test_every_second_with_most_of_it_spent_working_skips_nothing(world: W
     job = await world.put("a", kind="e", every=EVERY, due_in=500, overlap="s")
     until = job.due + 3 * EVERY + 700
     working: list[tuple[int, FetchedRun]] = []
-    now = await world.store.time()
+    now = await world.store.clock.read()
     while now < until:
         await world.claim(job)
-        await world.store.release(limit=10)
+        await world.store.runs.release(limit=10)
         working += [(now + 600, r) for r in (await world.fetch()).runs]
         for done, run in [w for w in working if w[0] <= now]:
             assert await world.finish(run) == "ok"
             working.remove((done, run))
-        now = await world.store.time()
+        now = await world.store.clock.read()
     outcomes = await ended(world)
     assert [outcomes[nth(job, n)] for n in range(4)] == [(RunState.SUCCEEDED, "")] * 4

@@ -9,40 +9,41 @@ import pytest
 from rsched.core.ids import JobId, RunId, derive_job_id
 from rsched.core.jobs.packed import QuarantineEvent, RangeEvent, SkipEvent
 from rsched.core.states import RunState
-from rsched.store.reconcile import EntrySet, Found, KeptSet, SeenRun
+from rsched.store.findings import Finding
+from rsched.store.run_repair import EntrySet, KeptSet, SeenRun
 from tests.store.world import World, changed
 
 pytestmark = pytest.mark.anyio
 LANE = "default:default:1"
 
 
-async def _runs(w: World, *, write: bool = True) -> tuple[list[Found], dict[str, SeenRun]]:
-    cursor, found, seen = await w.store.repair_run_records(0, count=1000, lease_ms=60_000, write=write)
+async def _runs(w: World, *, write: bool = True) -> tuple[list[Finding], dict[str, SeenRun]]:
+    cursor, found, seen = await w.store.run_repair.check_records(0, count=1000, lease_ms=60_000, write=write)
     assert cursor == 0
     return found, {s.run: s for s in seen}
 
 
-async def _entries(w: World, kind: EntrySet, *, write: bool = True) -> list[Found]:
-    return (await w.store.repair_entries(kind, 0, count=1000, write=write))[1]
+async def _entries(w: World, kind: EntrySet, *, write: bool = True) -> list[Finding]:
+    return (await w.store.run_repair.check_entries(kind, 0, count=1000, write=write))[1]
 
 
-async def _everything(w: World, *, write: bool) -> list[Found]:
+async def _everything(w: World, *, write: bool) -> list[Finding]:
     """All that the verbs find on their own."""
-    found: list[Found] = []
+    found: list[Finding] = []
     for p in range(1024):
-        found += (await w.store.repair_dues(p, 0, count=100, write=write))[1]
+        found += (await w.store.job_repair.check_due_times(p, 0, count=100, write=write))[1]
     for kind in ("staged", "retries", "leases", "catchup", "heads"):
         found += await _entries(w, kind, write=write)
     for queue_key in [LANE]:
-        found += (await w.store.repair_queue(queue_key, "-", count=100, write=write))[1]
-    found += (await w.store.repair_ready_teams("default", 0, count=100, write=write))[1]
+        found += (await w.store.run_repair.check_queue(queue_key, "-", count=100, write=write))[1]
+    found += (await w.store.run_repair.check_ready_teams("default", 0, count=100, write=write))[1]
     found += (await _runs(w, write=write))[0]
-    _, names = await w.store.page_of_keys("active", cursor=0, count=100_000)
+    _, names = await w.store.reconciliation.read_names("active", cursor=0, count=100_000)
     for job in names:
-        found += (await w.store.repair_active_runs(JobId(job), 0, count=100, write=write))[1]
+        found += (await w.store.run_repair.check_active_runs(JobId(job), 0, count=100, write=write))[1]
     kept: tuple[KeptSet, ...] = ("workers", "requests", "finishes", "unconfirmed", "payloads", "triggers")
     for name in kept:
-        found += (await w.store.repair_leftovers(name, 0, count=100, silent_ms=3_600_000, write=write))[1]
+        found += (await w.store.run_repair.check_leftovers(name, 0, count=100, silent_ms=3_600_000, write=write))[1]
     return found
 
 
@@ -54,12 +55,12 @@ async def _busy(w: World) -> None:
     await w.claim(job)
     await w.put("staged", due_in=4000)
     await w.claim()
-    await w.store.trigger(derive_job_id("default", "later", 1), suffix="aaaa", repeat_key="k", payload=b"\xc0")
+    await w.store.jobs.trigger(derive_job_id("default", "later", 1), suffix="aaaa", repeat_key="k", payload=b"\xc0")
     _, failing = await w.running("failing")
     assert await w.finish(failing, RunState.RETRYING, delay_ms=60_000) == "ok"
     paused = await w.put("paused", kind="e")
     await w.queued("queued")
-    assert (await w.store.pause(paused.id, until=await w.store.time() + 60_000)).tag == "ok"
+    assert (await w.store.jobs.pause(paused.id, until=await w.store.clock.read() + 60_000)).tag == "ok"
 
 
 @pytest.mark.parametrize("write", [True, False])
@@ -93,7 +94,7 @@ async def test_a_running_run_without_a_lease_gets_a_full_one(world: World) -> No
     assert (await _runs(world))[0] == [("run_without_lease", job.run)]
     end = await world.client.zscore(world.keys.leases, job.run)
     assert end is not None
-    assert 55_000 < end - await world.store.time() <= 60_000
+    assert 55_000 < end - await world.store.clock.read() <= 60_000
     assert (await _runs(world))[0] == []
 
 
@@ -103,21 +104,25 @@ async def test_a_run_that_nothing_will_start_is_staged_at_its_time(world: World)
     await world.client.delete(world.keys.staged)
     found, seen = await _runs(world)
     assert (found, seen[job.run].place) == ([], "queue")
-    assert await world.store.repair_queued_runs([(seen[job.run], False)], write=False) == [("run_not_queued", job.run)]
-    assert await world.store.repair_queued_runs([(seen[job.run], False)], write=True) == [("run_not_queued", job.run)]
+    assert await world.store.run_repair.check_queued([(seen[job.run], False)], write=False) == [
+        ("run_not_queued", job.run)
+    ]
+    assert await world.store.run_repair.check_queued([(seen[job.run], False)], write=True) == [
+        ("run_not_queued", job.run)
+    ]
     assert await world.client.zrange(world.keys.staged, 0, -1, withscores=True) == [
         (f"{job.run}|{LANE}".encode(), job.due)
     ]
-    assert await world.store.repair_queued_runs([(seen[job.run], False)], write=True) == []
+    assert await world.store.run_repair.check_queued([(seen[job.run], False)], write=True) == []
 
 
 async def test_a_run_that_has_moved_since_it_was_seen_is_left_alone(world: World) -> None:
     job = await world.queued()
     _, seen = await _runs(world)
     await world.fetch()
-    assert await world.store.repair_queued_runs([(seen[job.run], False)], write=True) == []
-    assert await world.store.repair_ended_runs([(job.run, seen[job.run].record)]) == []
-    assert await world.store.repair_lost_runs([(job.run, b"", seen[job.run].record.decode(), b"")], lease_ms=1) == []
+    assert await world.store.run_repair.check_queued([(seen[job.run], False)], write=True) == []
+    assert await world.store.run_repair.drop([(job.run, seen[job.run].record)]) == []
+    assert await world.store.run_repair.put_back([(job.run, b"", seen[job.run].record.decode(), b"")], lease_ms=1) == []
     assert (await _runs(world))[1][job.run].place == ""
 
 
@@ -127,8 +132,8 @@ async def test_a_retry_without_its_entry_is_told_and_comes_back(world: World) ->
     await world.client.delete(world.keys.retries)
     _, seen = await _runs(world)
     assert seen[job.run].place == "queue"
-    await world.store.repair_queued_runs([(seen[job.run], False)], write=True)
-    await world.store.release(limit=10)
+    await world.store.run_repair.check_queued([(seen[job.run], False)], write=True)
+    await world.store.runs.release(limit=10)
     (again,) = (await world.fetch()).runs
     assert (again.run, again.attempt) == (job.run, 2)
 
@@ -137,7 +142,7 @@ async def test_a_queue_that_nobody_would_look_at_is_fetched_again(world: World) 
     job = await world.queued()
     await world.client.delete(world.keys.ready("default"))
     assert (await world.fetch()).runs == []
-    _, found, runs = await world.store.repair_queue(LANE, "-", count=100, write=True)
+    _, found, runs = await world.store.run_repair.check_queue(LANE, "-", count=100, write=True)
     assert (found, runs) == ([("team_not_ready", LANE)], [job.run])
     assert [r.run for r in (await world.fetch()).runs] == [job.run]
 
@@ -145,7 +150,7 @@ async def test_a_queue_that_nobody_would_look_at_is_fetched_again(world: World) 
 async def test_entries_of_a_stream_without_a_run_are_dropped_and_an_empty_one_goes(world: World) -> None:
     job = await world.queued()
     await world.client.hdel(world.keys.runs, job.run)
-    _, found, runs = await world.store.repair_queue(LANE, "-", count=100, write=True)
+    _, found, runs = await world.store.run_repair.check_queue(LANE, "-", count=100, write=True)
     assert (found, runs) == ([("queued_without_run", job.run)], [])
     assert not await world.client.exists(world.keys.queue(LANE), world.keys.ready("default"))
 
@@ -155,7 +160,7 @@ async def test_a_stream_is_looked_at_page_by_page(world: World) -> None:
     seen: list[RunId] = []
     after = "-"
     while after:
-        after, found, runs = await world.store.repair_queue(LANE, after, count=2, write=True)
+        after, found, runs = await world.store.run_repair.check_queue(LANE, after, count=2, write=True)
         assert found == []
         seen += runs
     assert seen == [j.run for j in jobs]
@@ -164,7 +169,7 @@ async def test_a_stream_is_looked_at_page_by_page(world: World) -> None:
 async def test_a_team_without_work_is_not_ready(world: World) -> None:
     await world.queued()
     await world.client.zadd(world.keys.ready("default"), {"idle": 3})
-    assert (await world.store.repair_ready_teams("default", 0, count=10, write=True))[1] == [
+    assert (await world.store.run_repair.check_ready_teams("default", 0, count=10, write=True))[1] == [
         ("team_without_work", "idle")
     ]
     assert await world.client.zrange(world.keys.ready("default"), 0, -1) == [b"default"]
@@ -187,7 +192,7 @@ async def test_an_entry_that_is_not_the_runs_own_is_dropped(world: World, kind: 
     await world.claim(job)
     await world.client.zadd(getattr(world.keys, kind), {member.format(job.run): 1})
     assert await _entries(world, kind) == [("entry_without_run", member.format(job.run))]
-    assert (await world.store.release(limit=10)).total == 1
+    assert (await world.store.runs.release(limit=10)).total == 1
 
 
 async def test_heads_are_made_true(world: World) -> None:
@@ -196,7 +201,7 @@ async def test_heads_are_made_true(world: World) -> None:
     await world.client.zrem(world.keys.heads, str(late.p))
     await world.client.zadd(world.keys.heads, {"1023": 1})
     for p in (early.p, late.p, 1023):
-        _, found, lost = await world.store.repair_dues(p, 0, count=10, write=True)
+        _, found, lost = await world.store.job_repair.check_due_times(p, 0, count=10, write=True)
         assert (found, lost) == ([("head_lies", str(p))], [])
     assert dict(await world.client.zrange(world.keys.heads, 0, -1, withscores=True)) == {
         str(early.p).encode(): early.due,
@@ -206,10 +211,12 @@ async def test_heads_are_made_true(world: World) -> None:
 
 async def test_a_due_entry_of_a_job_that_is_not_active_is_dropped(world: World) -> None:
     job = await world.put("a", kind="e")
-    await world.store.pause(job.id)
+    await world.store.jobs.pause(job.id)
     await world.client.zadd(world.keys.due(job.p), {job.id: job.due})
     await world.client.zadd(world.keys.heads, {str(job.p): job.due})
-    assert (await world.store.repair_dues(job.p, 0, count=10, write=True))[1] == [("due_of_inactive_job", job.id)]
+    assert (await world.store.job_repair.check_due_times(job.p, 0, count=10, write=True))[1] == [
+        ("due_of_inactive_job", job.id)
+    ]
     assert not await world.client.exists(world.keys.due(job.p), world.keys.heads)
 
 
@@ -220,10 +227,10 @@ async def test_what_the_ledger_lacks_too_is_quarantined_on_record(world: World, 
     if raw:
         await world.client.hset(world.keys.jobs(job.p), job.id, raw)
     before = await world.snapshot()
-    ((lost,),) = ((await world.store.repair_dues(job.p, 0, count=10, write=True))[2],)
+    ((lost,),) = ((await world.store.job_repair.check_due_times(job.p, 0, count=10, write=True))[2],)
     assert lost == (job.id, job.due, raw)
-    assert await world.store.repair_unreadable_jobs([(job.p, job.id.encode(), b"other")]) == []
-    assert await world.store.repair_unreadable_jobs([(job.p, job.id.encode(), raw)]) == [job.id.encode()]
+    assert await world.store.job_repair.quarantine([(job.p, job.id.encode(), b"other")]) == []
+    assert await world.store.job_repair.quarantine([(job.p, job.id.encode(), raw)]) == [job.id.encode()]
     assert [type(e) for e in await world.events(before)] == [QuarantineEvent]
     assert not await world.client.exists(world.keys.due(job.p), world.keys.jobs(job.p), world.keys.heads)
 
@@ -231,36 +238,36 @@ async def test_what_the_ledger_lacks_too_is_quarantined_on_record(world: World, 
 async def test_a_job_is_due_again_only_as_it_was_seen(world: World) -> None:
     job = await world.put("a", kind="e")
     head = job.record.head.pack().encode()
-    assert await world.store.repair_missing_dues([(job.id, head, 5)]) == []
+    assert await world.store.job_repair.set_missing_due_times([(job.id, head, 5)]) == []
     await world.client.delete(world.keys.due(job.p), world.keys.heads)
-    assert await world.store.repair_missing_dues([(job.id, head + b"x", 5)]) == []
-    assert await world.store.repair_missing_dues([(job.id, head, job.due)]) == [job.id]
+    assert await world.store.job_repair.set_missing_due_times([(job.id, head + b"x", 5)]) == []
+    assert await world.store.job_repair.set_missing_due_times([(job.id, head, job.due)]) == [job.id]
     assert (await world.claim(job)).total == 1
 
 
 async def test_an_open_run_that_is_none_lets_the_next_one_go(world: World) -> None:
     job, first = await world.running("a", kind="e", every=1000, due_in=-3000, overlap="w")
     await world.claim(job)
-    await world.store.release(limit=10)
+    await world.store.runs.release(limit=10)
     waiting = await world.client.zrange(world.keys.active(job.id), 1, 1)
     await world.client.hdel(world.keys.runs, first.run)
-    assert (await world.store.repair_active_runs(job.id, 0, count=10, write=True))[1] == [
+    assert (await world.store.run_repair.check_active_runs(job.id, 0, count=10, write=True))[1] == [
         ("open_without_run", first.run)
     ]
-    await world.store.release(limit=10)
+    await world.store.runs.release(limit=10)
     assert [r.run.encode() for r in (await world.fetch()).runs] == waiting
 
 
 async def test_a_turn_that_was_lost_is_given(world: World) -> None:
     job, first = await world.running("a", kind="e", every=1000, due_in=-3000, overlap="w")
     await world.claim(job)
-    await world.store.release(limit=10)
+    await world.store.runs.release(limit=10)
     assert (await _runs(world))[0] == []
     assert await world.finish(first) == "ok"
     await world.client.delete(world.keys.staged)
     found = (await _runs(world))[0]
     assert [kind for kind, _ in found] == ["turn_lost"]
-    await world.store.release(limit=10)
+    await world.store.runs.release(limit=10)
     assert [(r.run) for r in (await world.fetch()).runs] == [found[0][1]]
 
 
@@ -275,7 +282,7 @@ async def test_a_released_run_that_its_open_set_lacks_is_added(world: World) -> 
     job = await world.queued("a", kind="e", overlap="s")
     await world.client.delete(world.keys.active(job.id))
     _, seen = await _runs(world)
-    assert await world.store.repair_queued_runs([(seen[job.run], True)], write=True) == [("run_not_open", job.run)]
+    assert await world.store.run_repair.check_queued([(seen[job.run], True)], write=True) == [("run_not_open", job.run)]
     assert await world.client.zscore(world.keys.active(job.id), job.run) == 0
 
 
@@ -295,7 +302,7 @@ async def test_ranges_that_nobody_can_pay_out_are_put_on_record(world: World) ->
 async def test_what_belonged_to_a_dead_worker_goes(world: World) -> None:
     c, k = world.client, world.keys
     await world.running()
-    now = await world.store.time()
+    now = await world.store.clock.read()
     await c.hset(k.workers, "old", f"{now - 4_000_000}|default|60000")
     for name in ("old", "ghost"):
         await c.hset(k.requests, name, "1 x")
@@ -314,23 +321,23 @@ async def test_what_belonged_to_a_dead_worker_goes(world: World) -> None:
 
 
 async def test_a_wrong_calendar_is_dropped_only_as_it_was_seen(world: World) -> None:
-    await world.store.cache_occurrences("SID", after=0, occurrences=[10, 20], ended=True)
-    entries, digest = await world.store.inspect_occurrences("SID")
+    await world.store.partitions.cache_occurrences("SID", after=0, occurrences=[10, 20], ended=True)
+    entries, digest = await world.store.reconciliation.inspect_occurrences("SID")
     assert entries == [("from", 0), ("10", 10), ("20", 20), ("end", 2**53 - 1)]
-    await world.store.cache_occurrences("SID", after=0, occurrences=[10, 20, 30], ended=True)
-    assert not await world.store.repair_occurrences("SID", digest=digest)
-    _, digest = await world.store.inspect_occurrences("SID")
-    assert await world.store.repair_occurrences("SID", digest=digest)
-    assert (await world.store.inspect_occurrences("SID"))[0] == []
+    await world.store.partitions.cache_occurrences("SID", after=0, occurrences=[10, 20, 30], ended=True)
+    assert not await world.store.job_repair.drop_occurrences("SID", digest=digest)
+    _, digest = await world.store.reconciliation.inspect_occurrences("SID")
+    assert await world.store.job_repair.drop_occurrences("SID", digest=digest)
+    assert (await world.store.reconciliation.inspect_occurrences("SID"))[0] == []
 
 
 async def test_an_ended_run_frees_what_waits_for_it(world: World) -> None:
     job, first = await world.running("a", kind="e", every=1000, due_in=-3000, overlap="w")
     await world.claim(job)
-    await world.store.release(limit=10)
+    await world.store.runs.release(limit=10)
     _, seen = await _runs(world)
-    assert await world.store.repair_ended_runs([(first.run, seen[first.run].record)]) == [first.run]
-    await world.store.release(limit=10)
+    assert await world.store.run_repair.drop([(first.run, seen[first.run].record)]) == [first.run]
+    await world.store.runs.release(limit=10)
     assert len((await world.fetch()).runs) == 1
     assert (await _runs(world))[0] == []
 
@@ -341,7 +348,7 @@ async def test_a_run_comes_back_in_any_state(world: World, state: str) -> None:
     if state == "RETRYING":
         await world.finish(run, RunState.RETRYING)
     if state == "QUEUED":
-        await world.store.requeue("w1", [(run.run, run.fence)])  # type: ignore[arg-type]
+        await world.store.runs.requeue("w1", [(run.run, run.fence)])  # type: ignore[arg-type]
     record = (await world.client.hget(world.keys.runs, job.run) or b"").decode()
     await world.client.delete(
         world.keys.runs,
@@ -351,11 +358,11 @@ async def test_a_run_comes_back_in_any_state(world: World, state: str) -> None:
         world.keys.ready("default"),
         world.keys.active(job.id),
     )
-    assert await world.store.repair_lost_runs([(job.run, b"", record, b"")], lease_ms=60_000) == [job.run]
+    assert await world.store.run_repair.put_back([(job.run, b"", record, b"")], lease_ms=60_000) == [job.run]
     found, seen = await _runs(world)
     assert (found, seen[job.run].place) == ([], "")
     if state != "RUNNING":
-        await world.store.release(limit=10)
+        await world.store.runs.release(limit=10)
         assert [r.run for r in (await world.fetch()).runs] == [job.run]
     else:
         assert await world.finish(run) == "ok"
@@ -365,14 +372,14 @@ async def test_a_run_record_that_cannot_be_read_is_told_and_quarantined(world: W
     await world.client.hset(world.keys.runs, mapping={"x": b"\xffjunk"})
     found, seen = await _runs(world)
     assert (found, seen["x"]) == ([], (RunId("x"), b"\xffjunk", "unreadable", ""))
-    assert await world.store.repair_ended_runs([(RunId("x"), b"\xffjunk")], quarantine=True) == [RunId("x")]
+    assert await world.store.run_repair.drop([(RunId("x"), b"\xffjunk")], quarantine=True) == [RunId("x")]
     assert await world.client.hget(world.keys.quarantine, "x") == b"\xffjunk"
 
 
 async def test_a_definition_is_journalled_again_only_in_its_version(world: World) -> None:
     job = await world.put("a", payload="x" * 3000)
     before = await world.snapshot()
-    assert await world.store.repair_definitions([(job.id, 2)]) == []
-    assert await world.store.repair_definitions([(job.id, 1)]) == [job.id]
+    assert await world.store.job_repair.journal_again([(job.id, 2)]) == []
+    assert await world.store.job_repair.journal_again([(job.id, 1)]) == [job.id]
     (event,) = await world.events(before)
     assert getattr(event, "value", b"") == job.record.pack()

@@ -12,8 +12,7 @@ from rsched.core.ids import RunId, WorkerId, run_id_of
 from rsched.core.jobs.packed import RunEvent
 from rsched.core.schedule.misfire import MisfireOutcome
 from rsched.core.states import RunState
-from rsched.store.ticks import MisfireItem
-from rsched.store.work import FetchedRun
+from rsched.store.run_values import FetchedRun, MisfireItem
 from tests.store.world import Job, W, World
 
 pytestmark = pytest.mark.anyio
@@ -35,21 +34,21 @@ async def lost_tail(world: World, then: dict[bytes, bytes], *, recovery_grace_ms
     for name, value in then.items():
         await world.client.restore(name, 0, value)
     await opened(world, 2, recovery_grace_ms=recovery_grace_ms)
-    marker = await world.store.marker()
+    marker = await world.store.recovery.get_marker()
     assert marker is not None
     return marker.closed_at
 
 
 async def opened(world: World, generation: int, *, recovery_grace_ms: int = LEASE) -> None:
     """Above the fences of what was lost, as Postgres sees to."""
-    world.store.generation = "0"
+    world.store.connection.generation = "0"
     await world.open(generation, recovery_grace_ms=recovery_grace_ms, fence=2**40 * generation, lost=True)
 
 
 async def holds(world: World) -> bool:
-    marker = await world.store.marker()
+    marker = await world.store.recovery.get_marker()
     assert marker is not None
-    return await world.store.time() < marker.recovery_grace_until
+    return await world.store.clock.read() < marker.recovery_grace_until
 
 
 async def grace_ends(world: World) -> None:
@@ -57,31 +56,35 @@ async def grace_ends(world: World) -> None:
 
 
 async def fetched(world: World, worker: WorkerId) -> dict[RunId, FetchedRun]:
-    await world.store.release(limit=100)
+    await world.store.runs.release(limit=100)
     return {r.run: r for r in (await world.fetch(worker=worker)).runs}
 
 
 async def presented(world: World, run: FetchedRun) -> str:
     items = [(run.run, run.attempt, run.fence)]
-    (tag,) = await world.store.adopt(UNKNOWN, lease_ms=LEASE, queues=["default"], items=items)
+    (tag,) = await world.store.runs.adopt(UNKNOWN, lease_ms=LEASE, queues=["default"], items=items)
     return tag
 
 
 async def pays_out(world: World, job: Job, at: int) -> None:
-    found = await world.store.ranges()
+    found = await world.store.catchup.list_all()
     if not found:
-        assert (await world.store.backfill(job.id, schedule_version=1, ranges=[(at, at)])).tag == "ok"
-        found = await world.store.ranges()
-    assert await world.store.catch_up(found[0], occurrences=[at], rest=None, pace_ms=1000, most=9, left=1) == "ok"
+        assert (await world.store.jobs.backfill(job.id, schedule_version=1, ranges=[(at, at)])).tag == "ok"
+        found = await world.store.catchup.list_all()
+    assert (
+        await world.store.catchup.enqueue(found[0], occurrences=[at], rest=None, pace_ms=1000, most=9, left=1) == "ok"
+    )
 
 
 async def misfires(world: World, job: Job, at: int) -> None:
-    assert await world.store.misfire([MisfireItem(job.id, 1, job.due, job.due + HOUR, at, 0, 0, 0)]) == ["ok"]
+    assert await world.store.runs.resolve_misfires([MisfireItem(job.id, 1, job.due, job.due + HOUR, at, 0, 0, 0)]) == [
+        "ok"
+    ]
 
 
 async def resumes(world: World, job: Job, at: int) -> None:
-    assert (await world.store.pause(job.id)).tag == "ok"
-    reply = await world.store.resume(job.id, expect=2, due=job.due + HOUR, missed=MisfireOutcome(run_at=at))
+    assert (await world.store.jobs.pause(job.id)).tag == "ok"
+    reply = await world.store.jobs.resume(job.id, expect=2, due=job.due + HOUR, missed=MisfireOutcome(run_at=at))
     assert reply.tag == "ok"
 
 
@@ -121,7 +124,7 @@ async def test_a_late_run_is_held_by_a_second_recovery_too(world: World, pays: P
     job = await world.put("a", kind="e", every=HOUR, due_in=-1000)
     closed_at = await lost_tail(world, await kept(world))
     await pays(world, job, job.due)
-    record = await world.store.get_run(job.run)
+    record = await world.store.runs.get(job.run)
     assert record is not None
     assert record.due_at <= closed_at
     await world.client.delete(world.keys.staged)
@@ -136,7 +139,7 @@ async def test_what_came_due_after_the_closing_goes_at_once_however_late(world: 
     job = await world.put("a", kind="e", every=HOUR, due_in=50)
     closed_at = await lost_tail(world, await kept(world))
     after = max(job.due, closed_at + 1)
-    while await world.store.time() <= after:
+    while await world.store.clock.read() <= after:
         pass
     await pays(world, job, after)
     assert set(await fetched(world, OTHER)) == {run_id_of(job.id, after)}
@@ -151,38 +154,38 @@ async def test_no_run_goes_beside_one_that_an_unknown_worker_may_have(world: Wor
     (mine,) = (await fetched(world, UNKNOWN)).values()
     await lost_tail(world, then)
     free = await world.put("free", due_in=600)
-    while await world.store.time() <= max(job.due + 1000, free.due):
+    while await world.store.clock.read() <= max(job.due + 1000, free.due):
         pass
     await world.claim(job, free, horizon_ms=0)
     # Those that are put off do not stand in the way of others.
-    while (await world.store.release(limit=1)).more:
+    while (await world.store.runs.release(limit=1)).more:
         pass
     assert set(await fetched(world, OTHER)) == {free.run}
     assert await presented(world, mine) == "ok"
     assert await fetched(world, OTHER) == {}
     assert await holds(world)
-    runs = (await world.store.page_of_runs(cursor=0, count=99))[1]
+    runs = (await world.store.resync.read_runs(cursor=0, count=99))[1]
     assert [r for r, record in runs if record.state is RunState.RUNNING and r.startswith(job.id)] == [mine.run]
 
 
 async def test_what_was_put_off_goes_in_its_order_when_the_hold_ends(world: World) -> None:
     job = await world.put("a", kind="e", every=300, overlap="w")
     await lost_tail(world, await kept(world), recovery_grace_ms=2000)
-    marker = await world.store.marker()
+    marker = await world.store.recovery.get_marker()
     assert marker is not None
-    while await world.store.time() <= job.due + 900:
+    while await world.store.clock.read() <= job.due + 900:
         pass
     for n in range(4):
         await world.claim(job, horizon_ms=0, limit=1)
-        reply = await world.store.release(limit=100)
+        reply = await world.store.runs.release(limit=100)
         # The first was due before the closing and is held where it is.
         assert (reply.total, reply.next_at) == (0, marker.recovery_grace_until if n else None)
     assert await holds(world)
-    await world.store.pause(job.id)
+    await world.store.jobs.pause(job.id)
     order: list[RunId] = []
     while len(order) < 4:
         for run in (await fetched(world, OTHER)).values():
-            assert await world.store.time() >= marker.recovery_grace_until
+            assert await world.store.clock.read() >= marker.recovery_grace_until
             order.append(run.run)
             assert await world.finish(run) == "ok"
     assert order == [run_id_of(job.id, job.due + n * 300) for n in range(4)]
@@ -192,18 +195,18 @@ async def test_a_retry_is_put_off_where_a_policy_decides_and_what_may_go_beside_
     policed, free = await world.running("policed", overlap="w"), await world.running("free")
     await lost_tail(world, await kept(world))
     items = [(run.run, run.attempt, run.fence) for _, run in (policed, free)]
-    assert await world.store.adopt(W, lease_ms=LEASE, queues=["default"], items=items) == ["ok", "ok"]
+    assert await world.store.runs.adopt(W, lease_ms=LEASE, queues=["default"], items=items) == ["ok", "ok"]
     for _, run in (policed, free):
         assert await world.finish(run, RunState.RETRYING, delay_ms=1) == "ok"
-    beside = await world.store.trigger(policed[0].id, suffix="aaaa", repeat_key="", overlap="allow")
-    waits = await world.store.trigger(policed[0].id, suffix="bbbb", repeat_key="")
+    beside = await world.store.jobs.trigger(policed[0].id, suffix="aaaa", repeat_key="", overlap="allow")
+    waits = await world.store.jobs.trigger(policed[0].id, suffix="bbbb", repeat_key="")
     got: set[RunId] = set()
     while len(got) < 2:
         got |= set(await fetched(world, OTHER))
     retry = (await world.client.zrange(world.keys.retries, 0, -1, withscores=True))[0]
     assert got == {free[1].run, beside.run}
     assert waits.run not in got
-    marker = await world.store.marker()
+    marker = await world.store.recovery.get_marker()
     assert marker is not None
     assert retry == (f"{policed[1].run}|{policed[1].head.queue_key}".encode(), marker.recovery_grace_until)
 
@@ -213,7 +216,7 @@ async def test_while_only_known_workers_are_waited_for_policies_decide_as_ever(w
     job, run = await world.running("a", kind="e", every=300, overlap="s")
     await world.open(2, recovery_grace_ms=LEASE)
     free = await world.put("b", due_in=310, overlap="s")
-    while await world.store.time() <= free.due:
+    while await world.store.clock.read() <= free.due:
         pass
     await world.claim(job, free, horizon_ms=0)
     assert set(await fetched(world, OTHER)) == {free.run}

@@ -10,10 +10,11 @@ from rsched.core.jobs.model import Definition, FunctionTarget, Misfire, Priority
 from rsched.core.jobs.packed import Event, JobHead, JobRecord, ScheduleKind, unpack_event
 from rsched.core.states import JobState, RunState
 from rsched.runtime.clock import SystemClock
+from rsched.store.connection import Connection, connect
 from rsched.store.jobs import PutItem
 from rsched.store.keys import Keys
-from rsched.store.store import Store, connect
-from rsched.store.work import FetchedRun, FetchReply, FinishItem
+from rsched.store.run_values import FetchedRun, FetchReply, FinishItem
+from rsched.store.store import Store
 
 W = WorkerId("w1")
 FENCE = 2**36
@@ -78,21 +79,21 @@ def record(
 
 class World:
     def __init__(self, store: Store) -> None:
-        self.store, self.keys, self.client = store, store.keys, store.client
+        self.store, self.keys, self.client = store, store.keys, store.connection.client
         self.requests = 0
 
     @classmethod
     def at(cls, url: str, *, prefix: str) -> World:
-        return cls(Store(connect(url), Keys(prefix, "s0"), SystemClock()))
+        return cls(Store(Connection(connect(url), Keys(prefix, "s0"), SystemClock())))
 
     async def open(
         self, generation: int = 1, *, recovery_grace_ms: int = 0, fence: int = FENCE, lost: bool = False
     ) -> None:
-        assert await self.store.begin_recovery(generation, fence=fence, lost=lost)
+        assert await self.store.recovery.begin(generation, fence=fence, lost=lost)
         cursor = -1
         while cursor:
-            cursor = await self.store.restage(max(cursor, 0), lease_ms=60_000)
-        await self.store.finish_recovery(recovery_grace_ms=recovery_grace_ms)
+            cursor = await self.store.recovery.restage(max(cursor, 0), lease_ms=60_000)
+        await self.store.recovery.finish(recovery_grace_ms=recovery_grace_ms)
 
     async def close(self) -> None:
         await self.client.aclose()
@@ -101,27 +102,29 @@ class World:
         self, name: str, *, kind: ScheduleKind = "o", due_in: int = 0, every: int = 60_000, schedule: str = "SID",
         team: str = "default", **head: Any,
     ) -> Job:  # fmt: skip
-        now = await self.store.time()
+        now = await self.store.clock.read()
         due = now + due_in
         arg = {"o": str(due), "e": f"{due},{every}", "c": schedule}[kind]
         job = derive_job_id(team, name, 1)
         rec = record(name, now=now, kind=kind, arg=arg, team=team, schedule_changed_at=min(now, due) - 1, **head)
-        reply = await self.store.put([PutItem(job, 0, due, rec.pack())], atomic=True)
+        reply = await self.store.jobs.put([PutItem(job, 0, due, rec.pack())], atomic=True)
         assert reply.ok, reply
         return Job(job, rec, due)
 
     async def claim(self, *jobs: Job, limit: int = 1000, horizon_ms: int = 5000) -> Any:
         parts = sorted({j.p for j in jobs}) or range(1024)
-        return await self.store.claim("", horizon_ms=horizon_ms, limit=limit, partitions=[(p, 0) for p in parts])
+        return await self.store.runs.claim("", horizon_ms=horizon_ms, limit=limit, partitions=[(p, 0) for p in parts])
 
     async def fetch(self, slots: int = 10, *, worker: WorkerId = W, lease_ms: int = 60_000) -> FetchReply:
         self.requests += 1
-        return await self.store.fetch(worker, request=self.requests, slots=slots, lease_ms=lease_ms, queues=["default"])
+        return await self.store.runs.fetch(
+            worker, request=self.requests, slots=slots, lease_ms=lease_ms, queues=["default"]
+        )
 
     async def queued(self, name: str = "a", **put: Any) -> Job:
         job = await self.put(name, **put)
         await self.claim(job)
-        await self.store.release(limit=1000)
+        await self.store.runs.release(limit=1000)
         return job
 
     async def running(self, name: str = "a", *, lease_ms: int = 60_000, **put: Any) -> tuple[Job, FetchedRun]:
@@ -135,7 +138,7 @@ class World:
     ) -> str:  # fmt: skip
         self.requests += 1
         item = FinishItem(run.run, run.fence if fence is None else fence, outcome, delay_ms, 0, error)
-        return (await self.store.finish(W, request=request or self.requests, items=[item]))[0]
+        return (await self.store.runs.finish(W, request=request or self.requests, items=[item]))[0]
 
     async def value(self, key: str) -> Any:
         c, kind = self.client, (await self.client.type(key)).decode()
@@ -158,7 +161,7 @@ class World:
         """What the journal's streams hold beyond `since`."""
         out: list[Event] = []
         for stream in ("definitions", "journal"):
-            entries = await self.store.read_journal({stream: "0-0"}, block_ms=0, count=100_000)
+            entries = await self.store.journal.read({stream: "0-0"}, block_ms=0, count=100_000)
             for _, _, pairs in entries[len((since or {}).get(stream, ())) :]:
                 out += [unpack_event(k, p) for k, p in pairs]
         return out

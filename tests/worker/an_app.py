@@ -7,21 +7,21 @@ import os
 import threading
 from pathlib import Path
 
-from rsched import Worker
+from rsched import App
 
-worker = Worker()
+app = App()
 
 
-@worker.function("quick")
+@app.function("quick")
 async def quick() -> None: ...
 
 
-@worker.function("waits")
+@app.function("waits")
 async def waits() -> None:
     await asyncio.Event().wait()
 
 
-@worker.function("stuck")
+@app.function("stuck")
 def stuck() -> None:
     Path(os.environ["TEST_STARTED"]).touch()
     # In C, where nothing can be raised.

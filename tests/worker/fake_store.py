@@ -19,7 +19,7 @@ from rsched.core.jobs.model import (
 from rsched.core.jobs.packed import JobHead
 from rsched.core.states import JobState
 from rsched.runtime.clock import SystemClock
-from rsched.store.work import FetchedRun, FetchReply, FinishItem, RenewReply
+from rsched.store.run_values import FetchedRun, FetchReply, FinishItem, RenewReply
 
 JOB = "j_0123456789abc"
 
@@ -64,9 +64,10 @@ def fetched(number: int, d: Definition | None = None, *, attempt: int = 1) -> Fe
 
 
 class FakeStore:
-    """lose: verbs whose next reply is lost after it took effect. closed: everything but adopt is refused."""
+    """It is all the parts that a worker uses. lose: verbs whose next reply is lost after it took effect. closed: everything but adopt is refused."""
 
     def __init__(self) -> None:
+        self.runs = self.clock = self.connection = self.processes = self.signals = self
         self.on_new_generation: Callable[[], Awaitable[None]] | None = None
         self.queue: list[FetchedRun] = []
         self.active: dict[str, FetchedRun] = {}
@@ -175,10 +176,10 @@ class FakeStore:
             self.active[run] = fetched(number, attempt=attempt)._replace(fence=fence)
         return ["ok" for _ in items]
 
-    async def leave(self, worker: WorkerId) -> None:
+    async def forget_worker(self, worker: WorkerId) -> None:
         self.left = True
 
-    async def signals(self) -> AsyncIterator[tuple[str, str]]:
+    async def listen(self) -> AsyncIterator[tuple[str, str]]:
         while True:
             yield await self._signals.get()
 

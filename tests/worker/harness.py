@@ -12,7 +12,7 @@ import anyio
 
 from rsched.core.ids import WorkerId
 from rsched.runtime.clock import Clock, SystemClock
-from rsched.worker.app import Worker
+from rsched.worker.app import App
 from rsched.worker.runtime import Limits, Runtime
 from rsched.worker.targets.function import FunctionCalls
 from rsched.worker.targets.http import HttpCalls
@@ -37,7 +37,7 @@ async def until(condition: Callable[[], Any], *, timeout_s: float = 5) -> None:
 
 @asynccontextmanager
 async def running(
-    app: Worker, *, limits: Limits = LIMITS, clock: Clock | None = None, threads: int = 4, http: bool = False
+    app: App, *, limits: Limits = LIMITS, clock: Clock | None = None, threads: int = 4, http: bool = False
 ) -> AsyncIterator[Bench]:
     store, clock, exits = FakeStore(), clock or SystemClock(), []
     functions = FunctionCalls(app.functions, threads=threads, clock=clock)

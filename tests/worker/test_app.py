@@ -11,7 +11,7 @@ import pytest
 
 from rsched.core.errors import Misconfigured
 from rsched.core.ids import JobId, RunId
-from rsched.worker.app import BadArguments, Function, Worker, load_app
+from rsched.worker.app import App, BadArguments, Function, load_app
 from rsched.worker.context import JobContext
 
 
@@ -69,39 +69,39 @@ def test_arguments_that_do_not_fit_are_named(args: list[Any], kwargs: dict[str, 
 
 
 def test_functions_are_registered_by_a_given_or_their_own_name_and_once_only() -> None:
-    worker = Worker()
+    app = App()
 
-    @worker.function
+    @app.function
     def one() -> int:
         return 1
 
-    @worker.function("two")
+    @app.function("two")
     async def second() -> None: ...
 
     assert one() == 1
-    assert sorted(worker.functions) == [f"{__name__}.{one.__qualname__}", "two"]
-    assert worker.functions["two"].is_async
-    assert worker.queues == ("default",)
-    worker.function("three", queue="reports")(one)
-    assert worker.queues == ("default", "reports")
+    assert sorted(app.functions) == [f"{__name__}.{one.__qualname__}", "two"]
+    assert app.functions["two"].is_async
+    assert app.queues == ("default",)
+    app.function("three", queue="reports")(one)
+    assert app.queues == ("default", "reports")
     with pytest.raises(Misconfigured, match="queue 'No good'"):
-        worker.function("four", queue="No good")(one)
+        app.function("four", queue="No good")(one)
     with pytest.raises(Misconfigured, match="two functions are named 'two'"):
-        worker.function("two")(one)
+        app.function("two")(one)
 
 
 def test_an_app_is_found_by_module_and_attribute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))
-    (tmp_path / "an_app_of_tests.py").write_text("from rsched import Worker\nworker = Worker()\nother = 1\n")
+    (tmp_path / "an_app_of_tests.py").write_text("from rsched import App\napp = App()\nother = 1\n")
     (tmp_path / "a_broken_app.py").write_text("1 / 0\n")
     (tmp_path / "a_needy_app.py").write_text("import nothing_of_that_name\n")
-    assert isinstance(load_app("an_app_of_tests:worker", folder=tmp_path), Worker)
+    assert isinstance(load_app("an_app_of_tests:app", folder=tmp_path), App)
     for path, told in [
         ("an_app_of_tests", "package.module:attribute"),
-        ("no_such_app:worker", "no module 'no_such_app'"),
-        ("an_app_of_tests:other", "it has worker"),
-        ("a_broken_app:worker", "ZeroDivisionError"),
-        ("a_needy_app:worker", "not installed: nothing_of_that_name"),
+        ("no_such_app:app", "no module 'no_such_app'"),
+        ("an_app_of_tests:other", "it has app"),
+        ("a_broken_app:app", "ZeroDivisionError"),
+        ("a_needy_app:app", "not installed: nothing_of_that_name"),
     ]:
         with pytest.raises(Misconfigured, match=told):
             load_app(path, folder=tmp_path)
@@ -109,8 +109,15 @@ def test_an_app_is_found_by_module_and_attribute(tmp_path: Path, monkeypatch: py
 
 def test_importing_rsched_loads_neither_servers_nor_the_worker() -> None:
     code = (
-        "import sys, rsched; heavy = {'redis', 'psycopg', 'pycurl', 'msgspec', 'anyio', 'asyncio', 'rsched.worker'};"
-        "print(sorted(heavy & set(sys.modules))); rsched.Worker; print(sorted({'redis', 'psycopg'} & set(sys.modules)))"
+        "import sys, rsched; heavy = {'redis', 'psycopg', 'pycurl', 'pyreqwest', 'msgspec', 'anyio', 'asyncio', 'rsched.worker'};"
+        "print(sorted(heavy & set(sys.modules))); rsched.App;"
+        "print(sorted({'redis', 'psycopg', 'pyreqwest', 'anyio'} & set(sys.modules)))"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "[]\n[]\n"
+
+
+def test_the_name_that_app_had_still_works() -> None:
+    import rsched
+
+    assert rsched.Worker is rsched.App

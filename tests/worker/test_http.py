@@ -13,7 +13,7 @@ import pytest
 
 from rsched.core.jobs.model import HttpTarget
 from rsched.core.states import RunState
-from rsched.worker.app import Worker
+from rsched.worker.app import App
 from tests.worker.fake_store import definition, fetched
 from tests.worker.harness import running
 
@@ -99,7 +99,7 @@ def call(request: pytest.FixtureRequest) -> Any:
 
     def call(*targets: HttpTarget, **changes: Any) -> list[tuple[RunState, str]]:
         async def test() -> list[tuple[RunState, str]]:
-            async with running(Worker(), http=True) as bench:
+            async with running(App(), http=True) as bench:
                 bench.store.add(*(fetched(i, definition(t, **changes)) for i, t in enumerate(targets, 1)))
                 await bench.until(lambda: len(bench.store.finished) == len(targets))
                 done = sorted(bench.store.finished, key=lambda item: item.fence)
@@ -194,7 +194,7 @@ def test_connections_are_reused(site: Site, call: Any) -> None:
 
 def test_a_cancelled_call_is_aborted(site: Site) -> None:
     async def test() -> None:
-        async with running(Worker(), http=True) as bench:
+        async with running(App(), http=True) as bench:
             one = fetched(1, definition(HttpTarget(url=site.url + "/slow")))
             bench.store.add(one)
             await bench.until(lambda: site.calls)

@@ -8,7 +8,7 @@ import pytest
 
 from rsched.core.ids import WorkerId
 from rsched.core.states import RunState
-from rsched.worker.app import Worker
+from rsched.worker.app import App
 from rsched.worker.attempt import ActiveAttempts, Attempt, Stop
 from rsched.worker.lease import EXIT_STUCK, Renewal, Watchdog
 from tests.worker.fake_store import FakeClock, FakeRenewer, FakeStore, fetched
@@ -125,7 +125,7 @@ def test_what_ignores_its_timeout_is_reported_once(scene: Scene) -> None:
 
 
 def test_a_worker_that_slept_through_its_lease_calls_no_target_and_finishes_nothing() -> None:
-    app, clock = Worker(), FakeClock()
+    app, clock = App(), FakeClock()
     called = []
     go = asyncio.Event()
 

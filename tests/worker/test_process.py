@@ -29,7 +29,7 @@ from rsched.runtime.clock import SystemClock
 from rsched.runtime.service import run
 from rsched.worker.main import run_worker
 settings = WorkerSettings(
-    redis_url={url!r}, prefix={prefix!r}, app="tests.worker.an_app:worker",
+    redis_url={url!r}, prefix={prefix!r}, app="tests.worker.an_app:app",
     lease_ms=3000, renew_ms=500, stop_margin_ms=1000, drain_s=0.3,
 )
 run(lambda stop: run_worker(settings, stop, clock=SystemClock()))
@@ -46,20 +46,20 @@ class World:
 
     async def owe(self, function: str, *, count: int = 1) -> None:
         store = self.store
-        await store.begin_recovery(1, fence=2**36)
-        await store.finish_recovery(recovery_grace_ms=0)
-        now = await store.time()
+        await store.recovery.begin(1, fence=2**36)
+        await store.recovery.finish(recovery_grace_ms=0)
+        now = await store.clock.read()
         d = definition(FunctionTarget(function=function))
         head = JobHead(JobState.ACTIVE, 1, 1, now, "o", str(now), "o", 60_000, d.queue_key)
         value = JobRecord(head, d).pack()
         jobs = [derive_job_id("default", f"job {i}", 1) for i in range(count)]
-        assert (await store.put([PutItem(job, 0, now, value) for job in jobs], atomic=False)).ok
+        assert (await store.jobs.put([PutItem(job, 0, now, value) for job in jobs], atomic=False)).ok
         for job in jobs:
-            await store.claim("s", horizon_ms=0, limit=10, partitions=[(partition_of(job), 0)])
-        await store.release(limit=1000)
+            await store.runs.claim("s", horizon_ms=0, limit=10, partitions=[(partition_of(job), 0)])
+        await store.runs.release(limit=1000)
 
     async def runs(self) -> list[RunRecord]:
-        return [unpack_run(v.decode()) for v in await self.store.client.hvals(self.store.keys.runs)]  # type: ignore[misc]
+        return [unpack_run(v.decode()) for v in await self.store.connection.client.hvals(self.store.keys.runs)]  # type: ignore[misc]
 
     async def until_running(self, count: int = 1) -> None:
         async with asyncio.timeout(10):
@@ -105,7 +105,7 @@ def test_runs_go_through_a_process_and_it_leaves_at_sigterm(world: Play) -> None
                 await asyncio.sleep(0.01)  # noqa: TID251
             process.send_signal(signal.SIGTERM)
             assert await asyncio.to_thread(process.wait, 5) == 0
-        assert await w.store.client.hlen(w.store.keys.workers) == 0  # type: ignore[misc]
+        assert await w.store.connection.client.hlen(w.store.keys.workers) == 0  # type: ignore[misc]
 
     world(test)
 
@@ -146,9 +146,9 @@ def test_a_stuck_function_whose_lease_is_lost_takes_the_process_with_it(world: P
             await until(w.started.exists)
             (run,) = await w.runs()
             # Redis gives it to another: the fence is no longer this worker's.
-            (key,) = await w.store.client.hkeys(w.store.keys.runs)  # type: ignore[misc]
+            (key,) = await w.store.connection.client.hkeys(w.store.keys.runs)  # type: ignore[misc]
             taken = run._replace(fence=run.fence + 1, worker="w_other").pack()
-            await w.store.client.hset(w.store.keys.runs, key, taken)  # type: ignore[misc]
+            await w.store.connection.client.hset(w.store.keys.runs, key, taken)  # type: ignore[misc]
             assert await asyncio.to_thread(process.wait, 5) == 70
             assert [r.worker for r in await w.runs()] == ["w_other"]
 

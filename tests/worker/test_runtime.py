@@ -10,7 +10,7 @@ import pytest
 
 from rsched.core.jobs.model import FunctionTarget, HttpTarget, RetryPolicy
 from rsched.core.states import RunState
-from rsched.worker.app import Worker
+from rsched.worker.app import App
 from rsched.worker.context import JobContext
 from tests.worker.fake_store import definition, fetched
 from tests.worker.harness import LIMITS, Bench, running
@@ -27,7 +27,7 @@ def outcomes(bench: Bench) -> list[RunState]:
 
 
 def test_runs_are_fetched_executed_and_finished_with_their_start() -> None:
-    app = Worker()
+    app = App()
     seen: list[JobContext] = []
 
     @app.function("work")
@@ -51,7 +51,7 @@ def test_runs_are_fetched_executed_and_finished_with_their_start() -> None:
 
 
 def test_a_failure_waits_for_its_retry_and_the_last_one_is_dead() -> None:
-    app = Worker()
+    app = App()
 
     @app.function("work")
     def work() -> None:
@@ -70,7 +70,7 @@ def test_a_failure_waits_for_its_retry_and_the_last_one_is_dead() -> None:
 
 
 def test_unknown_functions_bad_arguments_and_exits_fail_the_attempt_alone() -> None:
-    app = Worker()
+    app = App()
 
     @app.function("work")
     async def work(n: int) -> None:
@@ -95,7 +95,7 @@ def test_unknown_functions_bad_arguments_and_exits_fail_the_attempt_alone() -> N
 
 
 def test_timeouts_stop_async_and_sync_functions() -> None:
-    app = Worker()
+    app = App()
     ended = []
 
     @app.function("sleeps")
@@ -122,7 +122,7 @@ def test_timeouts_stop_async_and_sync_functions() -> None:
 
 
 def test_a_cancel_signal_and_a_cancel_told_by_a_renewal_stop_the_attempt() -> None:
-    app = Worker()
+    app = App()
 
     @app.function("work")
     async def work() -> None:
@@ -146,7 +146,7 @@ def test_a_cancel_signal_and_a_cancel_told_by_a_renewal_stop_the_attempt() -> No
 
 @pytest.mark.parametrize("verb", ["fetch", "finish"])
 def test_a_lost_reply_is_repeated_and_nothing_runs_twice(verb: str) -> None:
-    app = Worker()
+    app = App()
     calls: list[str] = []
 
     @app.function("work")
@@ -166,7 +166,7 @@ def test_a_lost_reply_is_repeated_and_nothing_runs_twice(verb: str) -> None:
 
 
 def test_results_are_kept_while_the_shard_is_closed() -> None:
-    app = Worker()
+    app = App()
     go = threading.Event()
 
     @app.function("work")
@@ -187,7 +187,7 @@ def test_results_are_kept_while_the_shard_is_closed() -> None:
 
 
 def test_after_an_recovery_what_is_held_is_adopted_before_anything_else() -> None:
-    app = Worker()
+    app = App()
     go = asyncio.Event()
 
     @app.function("work")
@@ -212,7 +212,7 @@ def test_after_an_recovery_what_is_held_is_adopted_before_anything_else() -> Non
 
 
 def test_a_result_whose_answer_was_lost_is_presented_anew_after_an_recovery() -> None:
-    app = Worker()
+    app = App()
 
     @app.function("work")
     async def work() -> None: ...
@@ -233,7 +233,7 @@ def test_a_result_whose_answer_was_lost_is_presented_anew_after_an_recovery() ->
 
 def test_an_idle_worker_says_that_it_holds_nothing() -> None:
     async def test() -> None:
-        async with running(Worker()) as bench:
+        async with running(App()) as bench:
             bench.store.forget()
             await bench.until(lambda: bench.store.adopted == [[]])
 
@@ -241,7 +241,7 @@ def test_an_idle_worker_says_that_it_holds_nothing() -> None:
 
 
 def test_an_attempt_that_redis_gave_to_another_is_stopped_and_not_finished() -> None:
-    app = Worker()
+    app = App()
 
     @app.function("work")
     async def work() -> None:
@@ -262,7 +262,7 @@ def test_an_attempt_that_redis_gave_to_another_is_stopped_and_not_finished() -> 
 
 
 def test_a_drain_gives_back_what_has_not_started_and_lets_the_rest_end() -> None:
-    app = Worker()
+    app = App()
     go = threading.Event()
 
     @app.function("work")
@@ -283,7 +283,7 @@ def test_a_drain_gives_back_what_has_not_started_and_lets_the_rest_end() -> None
 
 
 def test_what_outlasts_the_drain_is_stopped_and_retried_elsewhere() -> None:
-    app = Worker()
+    app = App()
 
     @app.function("work")
     async def work() -> None:
@@ -301,7 +301,7 @@ def test_what_outlasts_the_drain_is_stopped_and_retried_elsewhere() -> None:
 
 
 def test_never_more_at_a_time_than_the_concurrency() -> None:
-    app = Worker()
+    app = App()
     now = most = 0
 
     @app.function("work")
@@ -322,7 +322,7 @@ def test_never_more_at_a_time_than_the_concurrency() -> None:
 
 
 def test_no_error_text_is_too_odd_to_be_finished() -> None:
-    app = Worker()
+    app = App()
 
     class Odd(Exception):
         def __str__(self) -> str:
@@ -347,7 +347,7 @@ def test_no_error_text_is_too_odd_to_be_finished() -> None:
 
 
 def test_a_function_that_ignores_its_timeout_ends_the_process_after_a_drain() -> None:
-    app = Worker()
+    app = App()
     go = threading.Event()
 
     @app.function("work")
@@ -365,7 +365,7 @@ def test_a_function_that_ignores_its_timeout_ends_the_process_after_a_drain() ->
 
 
 def test_work_that_arrives_while_the_drain_begins_is_requeued() -> None:
-    app = Worker()
+    app = App()
     called = []
 
     @app.function("work")
@@ -397,7 +397,7 @@ def test_work_that_arrives_while_the_drain_begins_is_requeued() -> None:
 
 
 def test_a_function_that_is_cancelled_from_inside_fails_like_any_other() -> None:
-    app = Worker()
+    app = App()
 
     @app.function("work")
     async def work() -> None:

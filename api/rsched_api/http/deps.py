@@ -15,10 +15,10 @@ from rsched.core.settings import ApiSettings
 from rsched.ledger import Ledger, StoredJob, Waiter
 from rsched.ledger.positions import START, parse_position
 from rsched.runtime.clock import Clock
-from rsched.store.store import Store
 from rsched_api.http.ack import ack_of
 from rsched_api.http.call_batcher import Together
 from rsched_api.http.deadline import about, apart, left_s
+from rsched_api.http.ports import ApiStore
 
 SHARD = "s0"
 _POLL_MS = 20.0
@@ -70,15 +70,15 @@ class Restoration:
     recovery, of which the first verb that follows learns before it is carried out.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ApiStore) -> None:
         self._store, self._done = store, ""
-        store.on_new_generation = self._new_generation
+        store.connection.on_new_generation = self._new_generation
 
     async def goes_on(self) -> bool:
-        generation = self._store.generation
+        generation = self._store.connection.generation
         if generation == self._done:
             return False
-        if await self._store.restore_in_progress():
+        if await self._store.restore.is_in_progress():
             return True
         # Before the first verb no generation is known.
         self._done = generation if int(generation) else ""
@@ -95,7 +95,7 @@ class Deps:
 
     settings: ApiSettings
     clock: Clock
-    store: Store
+    store: ApiStore
     ledger: Ledger
     waiter: Waiter
     look_up: LookUps
@@ -167,7 +167,7 @@ async def caught_up(deps: Deps, *, timeout_s: float | None = None) -> None:
 
 async def reached(deps: Deps, stream: str, *, timeout_s: float | None = None) -> None:
     """Returns once the ledger has all that the journal stream has now. Unavailable."""
-    last = await deps.store.stream_last(stream)
+    last = await deps.store.journal.get_last_id(stream)
     if parse_position(last) <= START:
         return
     timeout = left_s(deps.settings.ack_timeout_s if timeout_s is None else timeout_s)

@@ -90,7 +90,7 @@ async def _named(deps: Deps, team: str, name: str) -> StoredJob | None:
 async def _in_redis(deps: Deps, job: JobId) -> JobRecord | JobHead | None:
     """None, too, where Redis is away or has something that cannot be read: then what is recorded is shown."""
     try:
-        return await deps.store.get_job(job)
+        return await deps.store.jobs.get(job)
     except (Unavailable, ValueError, KeyError):
         return None
 
@@ -116,7 +116,7 @@ async def job_id(deps: Deps, ref: Reference) -> JobId:
 
 async def absent(deps: Deps, job: JobId) -> RschedError:
     """Why Redis does not have a job: never there, deleted, completed and forgotten, or not restored yet."""
-    tombstone = await deps.store.get_job(job)
+    tombstone = await deps.store.jobs.get(job)
     if isinstance(tombstone, JobHead):
         # Deleted a moment ago: 404 settles a repeated DELETE only once the deletion is recorded.
         await version_recorded(deps, job, tombstone.version)
@@ -137,7 +137,7 @@ async def not_behind(deps: Deps, job: JobId) -> None:
     """Unavailable while Redis has an earlier version of the job than the ledger: a change of that one would be lost."""
     if not await deps.restoration.goes_on():
         return
-    recorded, there = await deps.ledger.job(job), await deps.store.get_job(job)
+    recorded, there = await deps.ledger.job(job), await deps.store.jobs.get(job)
     if recorded is None or there is None:
         return  # absent() tells what that means
     head = there.head if isinstance(there, JobRecord) else there
@@ -152,7 +152,7 @@ def completed(job: JobId) -> Conflict:
 async def present(deps: Deps, job: JobId) -> JobRecord:
     """The job as Redis has it. NotFound, Conflict (completed and forgotten), Unavailable (being restored)."""
     await not_behind(deps, job)
-    found = await deps.store.get_job(job)
+    found = await deps.store.jobs.get(job)
     if isinstance(found, JobRecord):
         return found
     if found is not None:

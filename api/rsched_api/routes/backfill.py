@@ -57,7 +57,7 @@ async def backfill_job(request: Request) -> Response:
     deps = deps_of(request)
     ref = find.reference(request)
     wanted = decode(await body(request), BackfillRequest)
-    since, until = _span(wanted, deps.store.now_ms())
+    since, until = _span(wanted, deps.store.clock.now_ms())
     job_id = await find.job_id(deps, ref)
     for _ in range(_TRIES):
         record = await find.present(deps, job_id)
@@ -120,7 +120,7 @@ async def _pending(
     deps: Deps, job_id: JobId, record: JobRecord, schedule: Schedule, *, since: int, until: int
 ) -> _Pending:
     """The occurrences without a run, in ranges that hold no other one."""
-    due = (await deps.store.dues([job_id])).get(job_id)
+    due = (await deps.store.jobs.get_due_times([job_id])).get(job_id)
     if due is not None:
         until = min(until, due)  # what is late is settled by the misfire policy
     if since >= until:
@@ -160,7 +160,7 @@ async def _owe(deps: Deps, job_id: JobId, record: JobRecord, pending: _Pending) 
     """ok, missing, or conflict: the job was changed meanwhile. What was pending by then is found by the next try."""
     journal_id = None
     for some in _parts(pending.ranges):
-        call = deps.store.backfill(
+        call = deps.store.jobs.backfill(
             job_id,
             schedule_version=record.head.schedule_version,
             ranges=[(r.first, r.last) for r in some],

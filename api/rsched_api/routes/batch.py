@@ -70,7 +70,7 @@ async def post_jobs(request: Request) -> Response:
     key = idempotency_key(request)
     raw = await body(request, most=MAX_BATCH_BYTES, refused=batch_too_large)
     pace = Pace(deps.clock)
-    now = deps.store.now_ms()
+    now = deps.store.clock.now_ms()
     calendars = _Calendars(deps)
     jobs = await parsed(raw, now=now, pace=pace, calendars_of=calendars.of)
     wanted = await _wanted(jobs, key, pace)
@@ -78,7 +78,7 @@ async def post_jobs(request: Request) -> Response:
     creation = _Creation(deps, wanted, now=now, pace=pace)
     made = await creation.made()
     # While the recorder is at it.
-    now, parts = deps.store.now_ms(), []
+    now, parts = deps.store.clock.now_ms(), []
     for one in made:
         parts.append(_encode(job_view(one.job_id, one.record, now, await calendars.of(one.record.definition))))
         await pace.breathe()
@@ -198,7 +198,7 @@ class _Creation:
     async def _present(self, jobs: Sequence[JobId]) -> dict[JobId, JobRecord | JobHead | Exception]:
         found: dict[JobId, JobRecord | JobHead | Exception] = {}
         for at in range(0, len(jobs), PUT_JOBS):
-            found |= await self._deps.store.get_jobs(jobs[at : at + PUT_JOBS])
+            found |= await self._deps.store.jobs.get_many(jobs[at : at + PUT_JOBS])
             await self._pace.breathe()
         return found
 
@@ -210,7 +210,7 @@ class _Creation:
         for _ in range(_TRIES):
             if not plans:
                 return
-            reply = await write(self._deps.store.put([p.item for _, p in plans], atomic=True))
+            reply = await write(self._deps.store.jobs.put([p.item for _, p in plans], atomic=True))
             if reply.ok:
                 self._journal_id = reply.journal_id
                 for wanted, p in plans:
@@ -253,7 +253,7 @@ class _Creation:
 
         async def remove(job: JobId) -> None:
             async with limiter:
-                reply = await self._deps.store.remove(job, expect=1)
+                reply = await self._deps.store.jobs.remove(job, expect=1)
                 journal_ids.append(reply.journal_id or "0-0")
 
         try:

@@ -21,7 +21,7 @@ from rsched.core.jobs.validate import check_slug, check_value, decode
 from rsched.core.states import JobState
 from rsched.ledger import StoredJob
 from rsched.ledger.positions import parse_position
-from rsched.store.jobs import VerbReply
+from rsched.store.replies import VerbReply
 from rsched_api.http import find
 from rsched_api.http.deps import Deps, caught_up, deps_of, recorded
 from rsched_api.http.requests import body, query
@@ -77,7 +77,7 @@ async def pause_jobs(request: Request) -> Response:
     query(request)
     wanted = decode(await body(request), BulkPause)
     one = PauseRequest(note=wanted.note, until=wanted.until, missed=wanted.missed)
-    until = until_of(one, deps.store.now_ms())
+    until = until_of(one, deps.store.clock.now_ms())
     return await _all(deps, wanted, lambda job: pause_one(deps, job, one, until=until), done=JobState.COMPLETED)
 
 

@@ -39,7 +39,7 @@ class _Present(NamedTuple):
 
 async def calendars_of(deps: Deps, job: Scheduled) -> Calendars:
     """The calendars that the job names, as schedulers see them."""
-    found = await deps.store.get_calendar(job.team, calendar_names(job))
+    found = await deps.store.calendars.get_many(job.team, calendar_names(job))
     return {name: calendar.entries for name, calendar in found.items()}
 
 
@@ -68,7 +68,7 @@ def _path(request: Request) -> tuple[str, str]:
 
 
 async def _present(deps: Deps, team: str, name: str) -> _Present:
-    found = (await deps.store.get_calendar(team, [name])).get(name)
+    found = (await deps.store.calendars.get_many(team, [name])).get(name)
     return _Present(0, []) if found is None else _Present(found.version, found.entries)
 
 
@@ -87,7 +87,7 @@ async def put_calendar(request: Request) -> Response:
             return _respond(team, name, before)
         if version is not None and version != before.version:
             raise _version_conflict(team, name, before)
-        reply = await write(deps.store.put_calendar(team, name, expect=before.version, entries=dates))
+        reply = await write(deps.store.calendars.put(team, name, expect=before.version, entries=dates))
         if reply.tag == "ok" and reply.journal_id is not None:
             await recorded(deps, reply.journal_id)
             return _respond(team, name, _Present(reply.version, dates), status=200 if before.version else 201)
@@ -100,7 +100,7 @@ async def get_calendar(request: Request) -> Response:
     try:
         found = await _present(deps, team, name)
         # All calendars are back before a shard is open again.
-        known = found.version > 0 or await deps.store.is_open()
+        known = found.version > 0 or await deps.store.recovery.is_open()
     except Unavailable:
         found, known = _Present(0, []), False
     if not known:
@@ -135,7 +135,7 @@ async def delete_calendar(request: Request) -> Response:
         if version is not None and version != before.version:
             raise _version_conflict(team, name, before)
         await _unused(deps, team, name)
-        reply = await write(deps.store.put_calendar(team, name, expect=before.version, entries=None))
+        reply = await write(deps.store.calendars.put(team, name, expect=before.version, entries=None))
         if reply.tag == "ok" and reply.journal_id is not None:
             await recorded(deps, reply.journal_id)
             return Response(status_code=204)

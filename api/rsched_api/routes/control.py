@@ -18,7 +18,7 @@ from rsched.core.jobs.validate import check_value, decode
 from rsched.core.schedule import schedule as schedules
 from rsched.core.schedule.misfire import MisfireOutcome, resolve_resumed
 from rsched.core.states import JobState
-from rsched.store.jobs import VerbReply
+from rsched.store.replies import VerbReply
 from rsched_api.http import find
 from rsched_api.http.deps import Deps, deps_of, recorded, version_recorded, write
 from rsched_api.http.requests import body, if_match
@@ -86,7 +86,7 @@ async def pause_job(request: Request) -> Response:
     deps = deps_of(request)
     ref, version = find.reference(request), if_match(request)
     wanted = await optional(request, PauseRequest)
-    until = None if wanted is None else until_of(wanted, deps.store.now_ms())
+    until = None if wanted is None else until_of(wanted, deps.store.clock.now_ms())
     job_id = await find.job_id(deps, ref)
     if wanted is None:
         record = await find.present(deps, job_id)
@@ -102,7 +102,7 @@ async def pause_one(
     deps: Deps, job_id: JobId, wanted: PauseRequest, *, until: int | None, expect: int = 0
 ) -> VerbReply:
     await find.not_behind(deps, job_id)
-    call = deps.store.pause(job_id, expect=expect, until=until, missed=wanted.missed, note=wanted.note)
+    call = deps.store.jobs.pause(job_id, expect=expect, until=until, missed=wanted.missed, note=wanted.note)
     return await write(call, job_id=job_id)
 
 
@@ -123,7 +123,7 @@ async def resume_one(deps: Deps, job_id: JobId, wanted: ResumeRequest, *, expect
         if expect is not None and expect != version:
             raise await version_conflict(deps, job_id)
         due, missed = await _due_again(deps, job_id, record, wanted.missed)
-        reply = await write(deps.store.resume(job_id, expect=version, due=due, missed=missed), job_id=job_id)
+        reply = await write(deps.store.jobs.resume(job_id, expect=version, due=due, missed=missed), job_id=job_id)
         if reply.tag != "conflict":
             return reply
     raise Unavailable("the job is being changed by others; try again")
@@ -145,7 +145,7 @@ async def _due_again(
             f"the schedule of {job_id} cannot be computed ({error}); PUT one that can",
             errors=[FieldError("schedule", "cannot be computed")],
         ) from None
-    return resolve_resumed(head, schedule, policy, now=deps.store.now_ms())
+    return resolve_resumed(head, schedule, policy, now=deps.store.clock.now_ms())
 
 
 async def _answer(deps: Deps, job_id: JobId, reply: VerbReply) -> Response:
@@ -163,7 +163,7 @@ async def _answer(deps: Deps, job_id: JobId, reply: VerbReply) -> Response:
 async def shown(deps: Deps, job_id: JobId) -> Response:
     record = await find.present(deps, job_id)
     calendars = await calendars_of(deps, record.definition)
-    return job_response(job_id, record, now=deps.store.now_ms(), calendars=calendars)
+    return job_response(job_id, record, now=deps.store.clock.now_ms(), calendars=calendars)
 
 
 async def verb_recorded(deps: Deps, job_id: JobId, reply: VerbReply) -> None:
@@ -174,6 +174,6 @@ async def verb_recorded(deps: Deps, job_id: JobId, reply: VerbReply) -> None:
 
 
 async def version_conflict(deps: Deps, job_id: JobId) -> VersionConflict:
-    found = await deps.store.get_job(job_id)
+    found = await deps.store.jobs.get(job_id)
     version = f"version {found.head.version}" if isinstance(found, JobRecord) else "another version"
     return VersionConflict(f"the job has {version} now; read it again and send its ETag")

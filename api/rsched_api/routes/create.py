@@ -105,14 +105,14 @@ async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
             about(job_id=last.job_id)
             incarnation = last.definition.incarnation + (1 if last.deleted else 0)
             if not last.deleted:
-                in_redis = await deps.store.get_job(last.job_id)
+                in_redis = await deps.store.jobs.get(last.job_id)
                 if in_redis is None:
                     # Completed and forgotten by Redis; a put would bring it to life again.
                     record = JobRecord(last.head, last.definition)
                     return repeat(spec, key, request_hash, Made(last.job_id, record, created=True))
     for _ in range(_TRIES):
         calendars = await calendars_of(deps, spec)
-        now = deps.store.now_ms()
+        now = deps.store.clock.now_ms()
         planned = plan(
             spec,
             *records.resolve(spec, now, calendars),
@@ -123,7 +123,7 @@ async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
             now=now,
         )
         job_id = planned.job_id
-        reply = await write(deps.store.put([planned.item], atomic=True), job_id=job_id)
+        reply = await write(deps.store.jobs.put([planned.item], atomic=True), job_id=job_id)
         tag = reply.tags[0]
         if tag == "ok" and reply.journal_id is not None:
             await recorded(deps, reply.journal_id, job_id=job_id)
@@ -133,7 +133,7 @@ async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
         elif tag == "full":
             raise full()
         elif tag == "exists":
-            present = await deps.store.get_job(job_id)
+            present = await deps.store.jobs.get(job_id)
             if isinstance(present, JobRecord):
                 made = repeat(spec, key, request_hash, Made(job_id, present, created=True))
                 await version_recorded(deps, job_id, 1)

@@ -14,9 +14,9 @@ from rsched.core.instants import format_utc
 from rsched.core.jobs.packed import JobRecord
 from rsched.core.jobs.validate import check_slug
 from rsched.core.schedule.schedule import Schedule, calendar_names, load
-from rsched.store.forecast import DueGroup
-from rsched.store.store import Store
+from rsched.store.partitions import DueGroup
 from rsched_api.http.deps import deps_of
+from rsched_api.http.ports import ApiStore
 from rsched_api.http.requests import query
 from rsched_api.views import respond
 
@@ -45,13 +45,13 @@ def _hours(text: str) -> int:
     return int(text)
 
 
-async def _view(store: Store, *, hours: int, team: str | None) -> ForecastView:
-    counts = await store.due_counts()
+async def _view(store: ApiStore, *, hours: int, team: str | None) -> ForecastView:
+    counts = await store.partitions.count_due()
     jobs = sum(counts)
     step = max(1, -(-jobs // MAX_COUNTED))
     partitions = [p for p in range(0, PARTITIONS, min(step, PARTITIONS)) if counts[p]]
     counted = sum(counts[p] for p in partitions)
-    now = await store.time()
+    now = await store.clock.read()
     start = now // MINUTE_MS * MINUTE_MS
     found = Forecast(start, hours * 60)
     until = start + hours * 60 * MINUTE_MS
@@ -60,7 +60,7 @@ async def _view(store: Store, *, hours: int, team: str | None) -> ForecastView:
 
 
 class _Counting:
-    def __init__(self, store: Store, forecast: Forecast, *, until: int, scale: float, team: str | None) -> None:
+    def __init__(self, store: ApiStore, forecast: Forecast, *, until: int, scale: float, team: str | None) -> None:
         self._store, self._forecast, self._until, self._scale, self._team = store, forecast, until, scale, team
         self._calendars: dict[str, list[int]] = {}
         # (team, kind, arg, minute of intervals and one-offs, window) -> how many jobs, and the earliest due instant.
@@ -70,7 +70,9 @@ class _Counting:
         for partition in partitions:
             skip, more = 0, True
             while more:
-                groups, more = await self._store.due_groups(partition, skip=skip, until_ms=self._until - 1, limit=_PAGE)
+                groups, more = await self._store.partitions.read_due_groups(
+                    partition, skip=skip, until_ms=self._until - 1, limit=_PAGE
+                )
                 skip += _PAGE
                 groups = [g for g in groups if self._team in (None, g.team)]
                 await self._learn([g for g in groups if g.kind == "c" and g.arg not in self._calendars])
@@ -88,7 +90,7 @@ class _Counting:
         """The occurrences of calendars that were not met before."""
         if not groups:
             return
-        for job, record in (await self._store.get_jobs([g.job for g in groups])).items():
+        for job, record in (await self._store.jobs.get_many([g.job for g in groups])).items():
             arg = next(g.arg for g in groups if g.job == job)
             schedule = await self._schedule(record)
             self._calendars[arg] = [] if schedule is None else await self._occurrences(schedule)
@@ -98,7 +100,7 @@ class _Counting:
             return None
         try:
             names = calendar_names(record.definition)
-            calendars = await self._store.get_calendar(record.definition.team, names)
+            calendars = await self._store.calendars.get_many(record.definition.team, names)
             return load(record.definition, calendars={n: c.entries for n, c in calendars.items()})
         except (RschedError, ValueError):
             return None  # the scheduler will invalidate it

@@ -64,21 +64,21 @@ async def _ledger(deps: Deps) -> list[str]:
 
 
 async def _shard(deps: Deps) -> list[str]:
-    if not await deps.store.is_open():
+    if not await deps.store.recovery.is_open():
         return [f"shard {SHARD} is not open; a recorder opens it"]
     return []
 
 
 async def _processes(deps: Deps) -> list[str]:
-    schedulers, workers = await deps.store.live()
+    schedulers, workers = await deps.store.processes.list_live()
     reasons = []
-    owned = await deps.store.owned()
+    owned = await deps.store.partitions.count_owned()
     if not schedulers:
         reasons.append("no scheduler is alive; start rsched scheduler")
     elif 0 < owned < PARTITIONS:
         # None owned by live schedulers: they run with ownership off.
         reasons.append(f"{PARTITIONS - owned} of {PARTITIONS} partitions have no owner yet")
-    now = deps.store.now_ms()
+    now = deps.store.clock.now_ms()
     if not any(now - heard <= WORKER_SILENCE_MS for heard in workers.values()):
         reasons.append("no worker is alive; start rsched worker")
     return reasons

@@ -13,7 +13,8 @@ from rsched.core.jobs.packed import JobRecord
 from rsched.core.jobs.validate import check_name, parse_job
 from rsched.core.schedule.words import warnings
 from rsched.core.states import JobState
-from rsched.store.jobs import PutItem, VerbReply
+from rsched.store.jobs import PutItem
+from rsched.store.replies import VerbReply
 from rsched_api.http import find
 from rsched_api.http.deadline import about
 from rsched_api.http.deps import Deps, deps_of, write
@@ -32,12 +33,12 @@ async def post_job(request: Request) -> Response:
     query(request)
     key = idempotency_key(request)
     made = await create(deps, parse_job(await body(request)), key)
-    return await _made(deps, made, status=201)
+    return await made_response(deps, made, status=201)
 
 
-async def _made(deps: Deps, made: Made, *, status: int) -> Response:
-    """The job, and what in its schedule is perhaps not meant."""
-    definition, now = made.record.definition, deps.store.now_ms()
+async def made_response(deps: Deps, made: Made, *, status: int) -> Response:
+    """Shows the job, and what in its schedule may not be meant."""
+    definition, now = made.record.definition, deps.store.clock.now_ms()
     calendars = await calendars_of(deps, definition)
     told = warnings(definition, now_ms=now, calendars=calendars)
     return job_response(made.job_id, made.record, now=now, status=status, calendars=calendars, told=told)
@@ -47,7 +48,7 @@ async def get_job(request: Request) -> Response:
     deps = deps_of(request)
     found = await find.stored(deps, find.reference(request))
     (calendars,) = await calendars_of_all(deps, [found.definition])
-    view = job_view(found.job_id, JobRecord(found.head, found.definition), deps.store.now_ms(), calendars)
+    view = job_view(found.job_id, JobRecord(found.head, found.definition), deps.store.clock.now_ms(), calendars)
     view = msgspec.structs.replace(view, skipped=await deps.ledger.skipped(found.job_id) or msgspec.UNSET)
     return respond(view, headers={"ETag": f'"{found.head.version}"'})
 
@@ -81,7 +82,7 @@ async def put_job(request: Request) -> Response:
         _same("name", owner.name, name)
     spec = msgspec.structs.replace(spec, name=name, team=team)
     made = await _put(deps, job_id, spec, version=version)
-    return await _made(deps, made, status=201 if made.created else 200)
+    return await made_response(deps, made, status=201 if made.created else 200)
 
 
 async def _put(deps: Deps, job_id: JobId | None, spec: JobSpec, *, version: int | None) -> Made:
@@ -118,7 +119,7 @@ async def delete_job(request: Request) -> Response:
 async def remove_one(deps: Deps, job_id: JobId, version: int | None = None) -> VerbReply:
     """Always ok. NotFound, VersionConflict."""
     await find.not_behind(deps, job_id)
-    reply = await write(deps.store.remove(job_id, expect=version or 0), job_id=job_id)
+    reply = await write(deps.store.jobs.remove(job_id, expect=version or 0), job_id=job_id)
     if reply.tag == "missing":
         return await _remove_forgotten(deps, job_id, version)
     if reply.tag == "conflict":
@@ -134,10 +135,10 @@ async def _remove_forgotten(deps: Deps, job_id: JobId, version: int | None) -> V
     if version is not None and version != stored.head.version:
         raise VersionConflict(f"the job has version {stored.head.version} now; read it again and send its ETag")
     back = JobRecord(stored.head._replace(version=stored.head.version + 1), stored.definition)
-    put = await write(deps.store.put([PutItem(job_id, 0, None, back.pack())], atomic=True), job_id=job_id)
+    put = await write(deps.store.jobs.put([PutItem(job_id, 0, None, back.pack())], atomic=True), job_id=job_id)
     if put.tags == ["full"]:
         raise full()
-    reply = await write(deps.store.remove(job_id), job_id=job_id)
+    reply = await write(deps.store.jobs.remove(job_id), job_id=job_id)
     if reply.tag == "missing":
         raise NotFound(f"there is no job {job_id}")
     return reply

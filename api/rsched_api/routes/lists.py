@@ -33,7 +33,7 @@ async def list_jobs(request: Request) -> Response:
         cursor=params.get("cursor"),
         limit=limit(params),
     )
-    now = deps.store.now_ms()
+    now = deps.store.clock.now_ms()
     calendars = await calendars_of_all(deps, [j.definition for j in items])
     views = [job_view(j.job_id, JobRecord(j.head, j.definition), now, c) for j, c in zip(items, calendars, strict=True)]
     return respond(page(views, cursor))

@@ -48,8 +48,8 @@ async def preview(request: Request) -> Response:
     if errors:
         raise Invalid(errors=errors)
     store = deps_of(request).store
-    start = store.now_ms() if wanted.from_ is None else _from(wanted.from_)
-    found = await store.get_calendar(wanted.team, schedules.calendar_names(draft))
+    start = store.clock.now_ms() if wanted.from_ is None else _from(wanted.from_)
+    found = await store.calendars.get_many(wanted.team, schedules.calendar_names(draft))
     calendars = {name: c.entries for name, c in found.items()}
     return respond(preview_of(draft, start=start, count=wanted.count, calendars=calendars))
 

@@ -30,9 +30,23 @@ class _Present(NamedTuple):
     in_redis: bool
 
 
-async def replace(deps: Deps, job_id: JobId, spec: JobSpec, *, if_match: int | None) -> Made:
-    """The job with this definition (its own team and name in it), recorded. NotFound, VersionConflict."""
-    request_hash = records.body_hash(spec)
+async def replace(
+    deps: Deps, job_id: JobId, spec: JobSpec, *, if_match: int | None, request_hash: str | None = None
+) -> Made:
+    """Gives the job this definition (its own team and name in it), recorded.
+
+    Args:
+        deps: What the API works with.
+        job_id: Which job.
+        spec: The whole definition.
+        if_match: The version that the caller has seen; None where it does not matter.
+        request_hash: What a repeat of the request is known by; by default the definition's own.
+
+    Raises:
+        NotFound: There is no such job.
+        VersionConflict: It has another version than if_match.
+    """
+    request_hash = request_hash or records.body_hash(spec)
     for _ in range(_TRIES):
         before = await _present(deps, job_id)
         version = before.record.head.version
@@ -46,7 +60,7 @@ async def replace(deps: Deps, job_id: JobId, spec: JobSpec, *, if_match: int | N
         calendars = await calendars_of(deps, spec)
         record, due = _after(deps, spec, before=before, request_hash=request_hash, calendars=calendars)
         item = PutItem(job_id, version if before.in_redis else 0, due, record.pack())
-        reply = await write(deps.store.put([item], atomic=True), job_id=job_id)
+        reply = await write(deps.store.jobs.put([item], atomic=True), job_id=job_id)
         tag = reply.tags[0]
         if tag == "ok" and reply.journal_id is not None:
             await recorded(deps, reply.journal_id, job_id=job_id)
@@ -60,7 +74,7 @@ async def replace(deps: Deps, job_id: JobId, spec: JobSpec, *, if_match: int | N
 
 async def _present(deps: Deps, job_id: JobId) -> _Present:
     await not_behind(deps, job_id)
-    found = await deps.store.get_job(job_id)
+    found = await deps.store.jobs.get(job_id)
     if isinstance(found, JobRecord):
         return _Present(found, in_redis=True)
     stored = None if found is not None else await deps.ledger.job(job_id)
@@ -76,7 +90,7 @@ def _after(
 ) -> tuple[JobRecord, int | Keep | None]:
     """The record to write, and its due instant."""
     old, head = before.record.definition, before.record.head
-    now = deps.store.now_ms()
+    now = deps.store.clock.now_ms()
     if (spec.schedule, spec.schedules) == (old.schedule, old.schedules):
         # A definition that was read and put back: its instant may be long behind, and is checked no more.
         resolved, schedule = Resolved(old.schedule, old.schedules), schedules.load(old, calendars=calendars)

@@ -84,7 +84,7 @@ def _no_such(run: RunId) -> NotFound:
 async def _not_recorded_yet(deps: Deps, run: RunId, found: StoredRun | None) -> StoredRun | None:
     """The run with what Redis knows beyond the ledger, so that whoever made a change sees it."""
     try:
-        there = await deps.store.get_run(run)
+        there = await deps.store.runs.get(run)
     except (Unavailable, ValueError, KeyError):
         if found is None:
             raise
@@ -100,7 +100,7 @@ async def _not_recorded_yet(deps: Deps, run: RunId, found: StoredRun | None) -> 
 
 async def _after_redis(deps: Deps, run: RunId, found: StoredRun | None) -> StoredRun | None:
     """A run that Redis does not have: it has ended, and the ledger will know. Unavailable where that takes too long."""
-    if not await deps.store.is_open():
+    if not await deps.store.recovery.is_open():
         return found  # Redis knows of no run at all
     try:
         if found is not None:
@@ -116,8 +116,8 @@ async def cancel_run(request: Request) -> Response:
     deps, run = deps_of(request), _run_id(request)
     query(request)
     about(run_id=run)
-    before = await deps.store.get_run(run) if deps.ack == "redis" else None
-    reply = await write(deps.store.cancel(run), run_id=run)
+    before = await deps.store.runs.get(run) if deps.ack == "redis" else None
+    reply = await write(deps.store.runs.cancel(run), run_id=run)
     if reply.journal_id is not None:
         if before is not None:
             state = before.state if reply.tag == "cancelling" else RunState.CANCELLED

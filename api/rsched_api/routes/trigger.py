@@ -43,7 +43,9 @@ async def trigger_job(request: Request) -> Response:
     if repeat_key and (made := await _made_before_a_loss(deps, job_id, suffix=suffix, repeat_key=repeat_key)):
         return await _repeated(deps, made, wanted, payload)
     await find.not_behind(deps, job_id)
-    call = deps.store.trigger(job_id, suffix=suffix, repeat_key=repeat_key, overlap=wanted.overlap, payload=payload)
+    call = deps.store.jobs.trigger(
+        job_id, suffix=suffix, repeat_key=repeat_key, overlap=wanted.overlap, payload=payload
+    )
     reply = await write(call, job_id=job_id)
     if reply.tag == "missing":
         raise await find.absent(deps, job_id)
@@ -75,14 +77,14 @@ async def _made_before_a_loss(deps: Deps, job_id: JobId, *, suffix: str, repeat_
     """The run that the key made, where Redis may have lost that it did. Unavailable, as only the ledger can tell then."""
     if not await deps.restoration.goes_on():
         return None
-    since = deps.store.now_ms() - KEYED_FOR_MS
+    since = deps.store.clock.now_ms() - KEYED_FOR_MS
     at = await deps.ledger.triggered_at(job_id, repeat_key, since=since)
     return None if at is None else manual_run_id_of(job_id, at, suffix)
 
 
 async def _repeated(deps: Deps, run: RunId, wanted: TriggerRequest, payload: bytes | None) -> Response:
     """The run that the key made before. Invalid where it was made for another payload or overlap."""
-    there = await deps.store.get_run(run) if deps.ack == "redis" else None
+    there = await deps.store.runs.get(run) if deps.ack == "redis" else None
     found = None if there is None else StoredRun(run, there, None, None)
     if found is None and deps.ack == "redis":
         found = await deps.ledger.run(run)

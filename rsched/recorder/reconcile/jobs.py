@@ -48,7 +48,9 @@ class JobParts:
         for partition in range(PARTITIONS):
             cursor = -1
             while cursor:
-                cursor, found, lost = await p.store.repair_dues(partition, max(cursor, 0), count=PAGE, write=p.write)
+                cursor, found, lost = await p.store.job_repair.check_due_times(
+                    partition, max(cursor, 0), count=PAGE, write=p.write
+                )
                 p.saw_all(found)
                 # One with a value is found among the definitions.
                 self._unreadable += [
@@ -59,7 +61,9 @@ class JobParts:
                 yield
             cursor = -1
             while cursor:
-                cursor, page = await p.store.page_of_raw(partition, cursor=max(cursor, 0), count=LARGE_PAGE)
+                cursor, page = await p.store.reconciliation.read_values(
+                    partition, cursor=max(cursor, 0), count=LARGE_PAGE
+                )
                 if page:
                     await self._look(partition, page)
                     yield
@@ -83,8 +87,8 @@ class JobParts:
         jobs = list(heads)
         active = [job for job in jobs if heads[job][0].state is JobState.ACTIVE]
         paused = [job for job in jobs if heads[job][0].state is JobState.PAUSED and heads[job][0].until]
-        dues = zip(active, await p.store.due_or_not(partition, active), strict=True)
-        ends = zip(paused, await p.store.ending_or_not(paused), strict=True)
+        dues = zip(active, await p.store.reconciliation.have_due_times(partition, active), strict=True)
+        ends = zip(paused, await p.store.reconciliation.have_pause_ends(paused), strict=True)
         self._undue += [(job, heads[job][1]) for job, there in (*dues, *ends) if not there]
         known = await p.ledger.jobs_known(jobs)
         for job, (head, _) in heads.items():
@@ -99,7 +103,7 @@ class JobParts:
         p, after = self._pass, ""
         while page := await p.ledger.jobs_after(p.shard, after=after, limit=LARGE_PAGE):
             after = page[-1].job_id
-            values = await p.store.values_of([job.job_id for job in page])
+            values = await p.store.jobs.read_packed([job.job_id for job in page])
             found = zip(page, values, strict=True)
             gone = [job.job_id for job, value in found if value is None and job.job_id not in p.would_be_back]
             if gone and await p.recorded(await p.mark()):
@@ -130,7 +134,7 @@ class JobParts:
                 (job, head.version) for job, head in newer if (k := known.get(job)) is None or order(k) < order(head)
             ]
             if behind:
-                p.saw("ledger_behind", len(await p.store.repair_definitions(behind)) if p.write else len(behind))
+                p.saw("ledger_behind", len(await p.store.job_repair.journal_again(behind)) if p.write else len(behind))
         if older:
             known = await p.ledger.jobs_known(older)
             if p.write and (forgotten := [JobId(j) for j, k in known.items() if k.forgotten]):
@@ -142,7 +146,7 @@ class JobParts:
         p = self._pass
         readable = {i.job: JobId(i.job.decode()) for i in items if is_job_id(i.job.decode(errors="replace"))}
         known = await p.ledger.jobs_known(list(readable.values()))
-        dues = await p.store.dues(list(readable.values()))
+        dues = await p.store.jobs.get_due_times(list(readable.values()))
         restored: dict[JobId, KnownJob] = {}
         dropped = []
         for item in items:
@@ -159,7 +163,7 @@ class JobParts:
                 dropped.append(item)
         if p.write:
             await self._restore(restored, dues=dues)
-            gone = set(await p.store.repair_unreadable_jobs([(i.partition, i.job, i.value) for i in dropped]))
+            gone = set(await p.store.job_repair.quarantine([(i.partition, i.job, i.value) for i in dropped]))
             for item in dropped:
                 if item.job in gone:
                     p.saw("unreadable_job" if item.value else "due_without_job")
@@ -169,22 +173,27 @@ class JobParts:
         ends = [
             (job, head, ended.until) for job, head in items if (ended := head_or_none(head + b"\n")) and ended.until
         ]
-        p.saw("pause_lost", len(await p.store.repair_missing_dues(ends)) if p.write and ends else len(ends))
-        late = await p.store.catching_up()
+        p.saw(
+            "pause_lost", len(await p.store.job_repair.set_missing_due_times(ends)) if p.write and ends else len(ends)
+        )
+        late = await p.store.catchup.list_jobs()
         asleep = {job for job, _, _ in ends}
         heads = {job: head for job, head in items if job not in late and job not in asleep}
-        jobs = await p.store.get_jobs(list(heads))
+        jobs = await p.store.jobs.get_many(list(heads))
         page = [LedgerJob(job, record.pack()) for job, record in jobs.items() if isinstance(record, JobRecord)]
         found = await (await p.due_times()).of(page)
         back = [(job, heads[job], due) for job, due, _ in found if due is not None]
-        p.saw("job_without_due", len(await p.store.repair_missing_dues(back)) if p.write and back else len(back))
+        p.saw(
+            "job_without_due",
+            len(await p.store.job_repair.set_missing_due_times(back)) if p.write and back else len(back),
+        )
 
     async def _restore(self, known: dict[JobId, KnownJob], *, dues: dict[JobId, int] | None = None) -> int:
         """How many were written (or would be). dues: those that are in the due set as they should be."""
         p = self._pass
         if not known:
             return 0
-        values = dict(zip(known, await p.store.values_of(list(known)), strict=True))
+        values = dict(zip(known, await p.store.jobs.read_packed(list(known)), strict=True))
         if not p.write:
             heads = {job: head_or_none(value) for job, value in values.items()}
             return sum(1 for job, k in known.items() if (h := heads[job]) is None or order(h) < order(k))
@@ -193,5 +202,5 @@ class JobParts:
         kept = [(job, (dues or {}).get(job, due) if job in active else due, value) for job, due, value in items]
         written = 0
         for i in range(0, len(kept), PAGE):
-            written += await p.store.restore_jobs(kept[i : i + PAGE])
+            written += await p.store.restore.put_jobs(kept[i : i + PAGE])
         return written

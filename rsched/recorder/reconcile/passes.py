@@ -12,7 +12,7 @@ from rsched.ledger.restore_pages import entries_of
 from rsched.recorder.due_times import DueTimes
 from rsched.recorder.ledger_trust import LOOK_MS, Mark, behind, mark_of
 from rsched.runtime.clock import Clock
-from rsched.store.reconcile import Found
+from rsched.store.findings import Finding
 from rsched.store.store import Store
 
 Count = Callable[[str, int], None]
@@ -48,7 +48,7 @@ class Pass:
             self.found[kind] += n
             self._count(kind, n)
 
-    def saw_all(self, found: Iterable[Found]) -> None:
+    def saw_all(self, found: Iterable[Finding]) -> None:
         known = (kind for kind, name in found if name.partition("|")[0] not in self.would_be_back)
         for kind, n in Counter(known).items():
             self.saw(kind, n)
@@ -67,7 +67,7 @@ class Pass:
                 return False
             await self.clock.sleep(LOOK_MS)
         # Last: the recorder sets it before it records past a gap.
-        return not await self.store.resync()
+        return not await self.store.resync.is_requested()
 
     async def calendars(self) -> dict[str, schedules.Calendars]:
         """The teams' calendars of exclusions."""
@@ -81,5 +81,5 @@ class Pass:
             self.ledger,
             marks=await self.ledger.watermarks(self.shard),
             calendars=await self.calendars(),
-            now=await self.store.time(),
+            now=await self.store.clock.read(),
         )

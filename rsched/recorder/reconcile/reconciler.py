@@ -20,7 +20,7 @@ from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
 from rsched.runtime.loop import Wake, run_steps
 from rsched.store.failures import DamagedKey
-from rsched.store.reconcile import ReconcileProgress
+from rsched.store.reconciliation import ReconcileProgress
 from rsched.store.store import Store
 
 _log = get_logger("rsched.recorder")
@@ -114,7 +114,7 @@ class Reconciler:
 
     async def _begin(self) -> bool:
         """False while a restoration is at work: what is still missing is no inconsistency."""
-        if await self._store.restore_in_progress():
+        if await self._store.restore.is_in_progress():
             return False
         self._pass = self._new()
         jobs, runs, sets = JobParts(self._pass), RunParts(self._pass), SetParts(self._pass)
@@ -131,8 +131,8 @@ class Reconciler:
             ("workers and repeats", sets.kept),
             ("calendars", sets.calendars),
         ]
-        before = await self._store.reconciled()
-        self._progress = before._replace(phase=self.phase, found=0, started_at=await self._store.time())
+        before = await self._store.reconciliation.get_progress()
+        self._progress = before._replace(phase=self.phase, found=0, started_at=await self._store.clock.read())
         return True
 
     async def _tell(self, *, last: bool) -> None:
@@ -143,11 +143,11 @@ class Reconciler:
         self._progress = self._progress._replace(phase=self.phase, found=self.found.total())
         if last:
             self._progress = self._progress._replace(
-                passes=self._progress.passes + 1, ended_at=await self._store.time()
+                passes=self._progress.passes + 1, ended_at=await self._store.clock.read()
             )
             if self.found:
                 _log.warning("inconsistencies were repaired", extra={"fields": {"shard": self._shard, **self.found}})
-        await self._store.set_reconciled(self._progress)
+        await self._store.reconciliation.set_progress(self._progress)
 
 
 async def keep_reconciled(
@@ -159,7 +159,7 @@ async def keep_reconciled(
         return
     reconciler = Reconciler(
         store, ledger, shard=shard, clock=clock, lease_ms=settings.lease_ms, pace_ms=settings.reconcile_pace_ms,
-        count=store.metrics.repaired,
+        count=store.connection.metrics.repaired,
     )  # fmt: skip
     await clock.sleep(rest_ms)
     await run_steps(reconciler.step, name=f"reconciler of {shard}", clock=clock, wake=Wake(), idle_ms=rest_ms, log=_log)

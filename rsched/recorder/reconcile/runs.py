@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rsched.core.ids import RunId
 from rsched.core.jobs.packed import FLAG_PAYLOAD, RunRecord, unpack_run
 from rsched.recorder.reconcile.passes import LARGE_PAGE, PAGE, Part, Pass
-from rsched.store.reconcile import SeenRun
+from rsched.store.run_repair import SeenRun
 
 # So many runs that only a queue stream can have are looked for there at once: each such look reads whole streams.
 _GATHERED = 50_000
@@ -22,7 +22,7 @@ class RunParts:
         p, cursor = self._pass, -1
         waiting: dict[RunId, SeenRun] = {}
         while cursor:
-            cursor, found, seen = await p.store.repair_run_records(
+            cursor, found, seen = await p.store.run_repair.check_records(
                 max(cursor, 0), count=PAGE, lease_ms=p.lease_ms, write=p.write
             )
             p.saw_all(found)
@@ -42,7 +42,7 @@ class RunParts:
             # What left a stream meanwhile has moved, and what came to it is not in question.
             after = "-"
             while after:
-                after, _, runs = await p.store.repair_queue(queue_key, after, count=PAGE, write=False)
+                after, _, runs = await p.store.run_repair.check_queue(queue_key, after, count=PAGE, write=False)
                 for run in runs:
                     if run in waiting:
                         queued[run] = waiting.pop(run)
@@ -50,7 +50,7 @@ class RunParts:
         # Where nothing overlaps, one that is in its stream is all right.
         items = [(s, False) for s in waiting.values()] + [(s, True) for s in queued.values() if _flagged(s.record)]
         for i in range(0, len(items), PAGE):
-            p.saw_all(await p.store.repair_queued_runs(items[i : i + PAGE], write=p.write))
+            p.saw_all(await p.store.run_repair.check_queued(items[i : i + PAGE], write=p.write))
             yield
 
     async def _ended(self, seen: Sequence[SeenRun]) -> None:
@@ -66,7 +66,7 @@ class RunParts:
                 ended.append((s.run, s.record))
         if ended:
             kind = "run_ended_by_ledger"
-            p.saw(kind, len(await p.store.repair_ended_runs(ended) if p.write else await self._still(ended)))
+            p.saw(kind, len(await p.store.run_repair.drop(ended) if p.write else await self._still(ended)))
 
     async def _unreadable(self, seen: Sequence[SeenRun]) -> None:
         p = self._pass
@@ -82,7 +82,7 @@ class RunParts:
             p.saw("unreadable_run", len(seen))
             return
         back = await self._restore([(s.run, s.record, unfinished[s.run]) for s in seen if s.run in unfinished])
-        gone = await p.store.repair_ended_runs(
+        gone = await p.store.run_repair.drop(
             [(s.run, s.record) for s in seen if s.run not in unfinished], quarantine=True
         )
         p.saw("unreadable_run", back + len(gone))
@@ -92,7 +92,9 @@ class RunParts:
         p = self._pass
         async for page in p.ledger.unfinished_runs(p.shard, limit=LARGE_PAGE):
             runs = [run for run, _ in page]
-            gone = [run for run, record in zip(runs, await p.store.records_of(runs), strict=True) if record is None]
+            gone = [
+                run for run, record in zip(runs, await p.store.runs.read_packed(runs), strict=True) if record is None
+            ]
             lost = await self._open_still(gone, since=min(r.claimed_at for _, r in page))
             if lost is not None:
                 if p.write:
@@ -126,15 +128,15 @@ class RunParts:
         payloads = await p.ledger.payloads_of([run for run, _, r in items if FLAG_PAYLOAD in r.flags])
         group = [(run, seen, r.pack(), payloads.get(run, b"")) for run, seen, r in items]
         for i in range(0, len(group), PAGE):
-            count += len(await p.store.repair_lost_runs(group[i : i + PAGE], lease_ms=p.lease_ms))
+            count += len(await p.store.run_repair.put_back(group[i : i + PAGE], lease_ms=p.lease_ms))
         return count
 
     async def _still(self, items: Sequence[tuple[RunId, bytes]]) -> list[RunId]:
-        now = await self._pass.store.records_of([run for run, _ in items])
+        now = await self._pass.store.runs.read_packed([run for run, _ in items])
         return [run for (run, seen), found in zip(items, now, strict=True) if seen == found]
 
     async def _absent(self, items: Sequence[tuple[RunId, bytes, RunRecord]]) -> list[RunId]:
-        now = await self._pass.store.records_of([run for run, _, _ in items])
+        now = await self._pass.store.runs.read_packed([run for run, _, _ in items])
         return [run for (run, _, _), found in zip(items, now, strict=True) if found is None]
 
 

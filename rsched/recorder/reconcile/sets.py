@@ -9,7 +9,8 @@ from rsched.core.ids import JobId, is_job_id
 from rsched.core.jobs.packed import JobRecord
 from rsched.core.schedule import schedule as schedules
 from rsched.recorder.reconcile.passes import PAGE, Part, Pass
-from rsched.store.reconcile import EntrySet, KeptSet, KeyKind
+from rsched.store.reconciliation import KeyKind
+from rsched.store.run_repair import EntrySet, KeptSet
 
 # A worker that was not heard of for this long, nor for two of its leases, is dead.
 SILENT_MS = 3_600_000
@@ -26,7 +27,7 @@ class SetParts:
                 yield
         p, cursor = self._pass, -1
         while cursor:
-            cursor, found = await p.store.repair_pauses(max(cursor, 0), count=PAGE, write=p.write)
+            cursor, found = await p.store.job_repair.check_pauses(max(cursor, 0), count=PAGE, write=p.write)
             p.saw_all(found)
             yield
 
@@ -38,7 +39,7 @@ class SetParts:
     async def _entries(self, kind: EntrySet) -> Part:
         p, cursor = self._pass, -1
         while cursor:
-            cursor, found = await p.store.repair_entries(kind, max(cursor, 0), count=PAGE, write=p.write)
+            cursor, found = await p.store.run_repair.check_entries(kind, max(cursor, 0), count=PAGE, write=p.write)
             p.saw_all(found)
             yield
 
@@ -47,7 +48,7 @@ class SetParts:
         for kind in _KEPT:
             cursor = -1
             while cursor:
-                cursor, found = await p.store.repair_leftovers(
+                cursor, found = await p.store.run_repair.check_leftovers(
                     kind, max(cursor, 0), count=PAGE, silent_ms=SILENT_MS, write=p.write
                 )
                 p.saw_all(found)
@@ -62,14 +63,16 @@ class SetParts:
                     continue
                 after = "-"
                 while after:
-                    after, found, _ = await p.store.repair_queue(queue_key, after, count=PAGE, write=p.write)
+                    after, found, _ = await p.store.run_repair.check_queue(queue_key, after, count=PAGE, write=p.write)
                     p.saw_all(found)
                     yield
         async for queues in self._keys("ready"):
             for queue in queues:
                 cursor = -1
                 while cursor:
-                    cursor, found = await p.store.repair_ready_teams(queue, max(cursor, 0), count=PAGE, write=p.write)
+                    cursor, found = await p.store.run_repair.check_ready_teams(
+                        queue, max(cursor, 0), count=PAGE, write=p.write
+                    )
                     p.saw_all(found)
                     yield
 
@@ -80,7 +83,7 @@ class SetParts:
             for job in jobs:
                 cursor = -1
                 while cursor and is_job_id(job):
-                    cursor, found = await p.store.repair_active_runs(
+                    cursor, found = await p.store.run_repair.check_active_runs(
                         JobId(job), max(cursor, 0), count=PAGE, write=p.write
                     )
                     p.saw_all(found)
@@ -91,28 +94,31 @@ class SetParts:
         p = self._pass
         async for names in self._keys("occurrences"):
             known = [n for n in names if n in p.schedules]
-            jobs = await p.store.get_jobs([p.schedules[n] for n in known])
+            jobs = await p.store.jobs.get_many([p.schedules[n] for n in known])
             for name in known:
                 record = jobs.get(p.schedules[name])
                 if not isinstance(record, JobRecord) or record.head.arg != name:
                     continue
                 team, excluded = record.definition.team, schedules.calendar_names(record.definition)
-                exclusions = await p.store.get_calendar(team, excluded) if excluded else {}
+                exclusions = await p.store.calendars.get_many(team, excluded) if excluded else {}
                 try:
                     schedule = schedules.load(
                         record.definition, calendars={n: c.entries for n, c in exclusions.items()}
                     )
                 except (RschedError, ValueError, KeyError, ArithmeticError):
                     continue  # the claim parks its jobs
-                entries, digest = await p.store.inspect_occurrences(name)
+                entries, digest = await p.store.reconciliation.inspect_occurrences(name)
                 if entries and not _contiguous(entries, schedule):
-                    p.saw("calendar_wrong", int(not p.write or await p.store.repair_occurrences(name, digest=digest)))
+                    p.saw(
+                        "calendar_wrong",
+                        int(not p.write or await p.store.job_repair.drop_occurrences(name, digest=digest)),
+                    )
                 yield
 
     async def _keys(self, kind: KeyKind) -> AsyncIterator[list[str]]:
         cursor = -1
         while cursor:
-            cursor, names = await self._pass.store.page_of_keys(kind, cursor=max(cursor, 0))
+            cursor, names = await self._pass.store.reconciliation.read_names(kind, cursor=max(cursor, 0))
             yield names
 
 

@@ -123,7 +123,7 @@ class BackgroundRestore:
 
         async def write(some: Sequence[Item]) -> None:
             async with room:
-                self.restored += await self._store.restore_jobs(some, generation=self.generation)
+                self.restored += await self._store.restore.put_jobs(some, generation=self.generation)
 
         failed: Unavailable | None = None
         try:
@@ -138,7 +138,7 @@ class BackgroundRestore:
 
     async def _prepared(self) -> DueTimes:
         if self._dues is None:
-            self._now = await self._store.time()
+            self._now = await self._store.clock.read()
             calendars: dict[str, dict[str, list[str]]] = {}
             for team, name, _, body in await self._ledger.calendars(self._shard):
                 calendars.setdefault(team, {})[name] = entries_of(body)

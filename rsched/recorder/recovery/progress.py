@@ -22,14 +22,14 @@ class Progress:
         if not more:
             # Before it is told: were this to end between, all that is done again finds everything back.
             await self._restore_rest.end()
-        known = await self._store.restore_progress()
+        known = await self._store.restore.get_progress()
         if known is not None:
             done = known.jobs_total if not more else min(self._restore_rest.seen, known.jobs_total)
             # Refused once the shard is another generation's, whose restoration this says nothing about.
             told = known._replace(
                 phase="jobs" if more else "done", jobs_done=done, generation=self._restore_rest.generation
             )
-            await self._store.set_restore_progress(told)
+            await self._store.restore.set_progress(told)
         self._over = not more
         if not more:
             _log.warning("all definitions are back", extra={"fields": {"jobs": self._restore_rest.seen}})

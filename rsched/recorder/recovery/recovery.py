@@ -13,7 +13,8 @@ from rsched.recorder.stream import StreamRecorder
 from rsched.runtime import faults
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
-from rsched.store.recovery import Marker, RestoreProgress
+from rsched.store.recovery import Marker
+from rsched.store.restore import RestoreProgress
 from rsched.store.store import Store
 
 _log = get_logger("rsched.recorder")
@@ -39,28 +40,28 @@ class Recovery:
     async def ensure_open(self, recorders: list[StreamRecorder]) -> Recovered:
         """Opens the shard where it is not open. Unavailable: try again."""
         store, ledger, shard = self._store, self._ledger, self._shard
-        marker = await store.marker()
-        unfinished = await store.restore_in_progress()
+        marker = await store.recovery.get_marker()
+        unfinished = await store.restore.is_in_progress()
         if marker is not None and marker.matches and marker.state == "open":
-            store.generation = str(marker.generation)
+            store.connection.generation = str(marker.generation)
             # A Postgres that was restored from a backup may have given out these numbers and forgotten it.
-            await ledger.keep_above(shard, generation=marker.generation, fence=await store.fence())
+            await ledger.keep_above(shard, generation=marker.generation, fence=await store.recovery.get_fence())
             background_restore = (
                 BackgroundRestore(store, ledger, shard=shard, generation=marker.generation) if unfinished else None
             )
             return Recovered(marker.generation, background_restore)
         # What Redis has, before adopting workers add entries of the new generation.
-        last = {stream: parse_position(await store.stream_last(stream)) for stream in STREAMS}
+        last = {stream: parse_position(await store.journal.get_last_id(stream)) for stream in STREAMS}
         whole = (
             marker is not None and marker.state == "closed" and 0 < marker.generation == await ledger.generation(shard)
         )
         generation, fence = await ledger.next_generation(
-            shard, redis_fence=await store.fence(), above=marker.generation if marker else 0
+            shard, redis_fence=await store.recovery.get_fence(), above=marker.generation if marker else 0
         )
         faults.point("recovery.after_generation")
         positions = {stream: parse_position(await ledger.position(shard, stream)) for stream in STREAMS}
         lost = _lost(marker, unfinished=unfinished, last=last, positions=positions)
-        if not await store.begin_recovery(generation, fence=fence, lost=lost, whole=whole):
+        if not await store.recovery.begin(generation, fence=fence, lost=lost, whole=whole):
             raise Unavailable(f"shard {shard} is being opened by another recorder")
         faults.point("recovery.after_begin")
         fields = {"shard": shard, "generation": generation, "fence": fence}
@@ -75,7 +76,7 @@ class Recovery:
         faults.point("recovery.after_restage")
         background_restore = await self._repair(generation) if lost else None
         faults.point("recovery.before_open")
-        await store.finish_recovery(recovery_grace_ms=self._lease_ms)
+        await store.recovery.finish(recovery_grace_ms=self._lease_ms)
         faults.point("recovery.after_finish")
         took = {"seconds": round(self._clock.perf_s() - began, 3)}
         _log.warning("a shard is open", extra={"fields": fields | took})
@@ -85,7 +86,7 @@ class Recovery:
         """What has to be there before the first claim; the rest is for the background restore that is requeued."""
         store, ledger, shard = self._store, self._ledger, self._shard
         total = await ledger.count_jobs(shard)
-        await store.set_restore_progress(RestoreProgress("runs", generation, 0, total, 0, await store.time()))
+        await store.restore.set_progress(RestoreProgress("runs", generation, 0, total, 0, await store.clock.read()))
         runs, dropped = await restore_runs(store, ledger, shard=shard, lease_ms=self._lease_ms)
         await restore_extras(store, ledger, shard=shard)
         faults.point("recovery.after_runs")
@@ -94,8 +95,10 @@ class Recovery:
         moved = await background_restore.claimed()
         jobs = await background_restore.soon()
         # Before the recovery: whoever finds the shard open goes on where this recorder may end.
-        await store.set_restore_progress(RestoreProgress("jobs", generation, jobs, total, runs, await store.time()))
-        store.metrics.alert("writes_lost")
+        await store.restore.set_progress(
+            RestoreProgress("jobs", generation, jobs, total, runs, await store.clock.read())
+        )
+        store.connection.metrics.alert("writes_lost")
         _log.error(
             "Redis had lost writes; what was due is restored from the ledger",
             extra={
@@ -105,9 +108,9 @@ class Recovery:
         return background_restore
 
     async def _restage(self) -> None:
-        cursor = await self._store.restage(0, lease_ms=self._lease_ms)
+        cursor = await self._store.recovery.restage(0, lease_ms=self._lease_ms)
         while cursor:
-            cursor = await self._store.restage(cursor, lease_ms=self._lease_ms)
+            cursor = await self._store.recovery.restage(cursor, lease_ms=self._lease_ms)
 
 
 def _lost(

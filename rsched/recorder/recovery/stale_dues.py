@@ -12,7 +12,7 @@ from rsched.ledger import Ledger
 from rsched.ledger.compare import KnownJob, head_or_none, order
 from rsched.recorder.due_times import DueTimes, Item
 from rsched.runtime import faults
-from rsched.store.dues import DueEntry
+from rsched.store.partitions import DueEntry
 from rsched.store.store import Store
 
 # Looked at at once: so many partitions, of each so many jobs.
@@ -39,7 +39,7 @@ class Claimed:
         for first in range(0, PARTITIONS, _PARTITIONS):
             skips = dict.fromkeys(range(first, min(first + _PARTITIONS, PARTITIONS)), 0)
             while skips:
-                pages = await self._store.page_of_dues(skips, until=self._until, count=_PAGE)
+                pages = await self._store.partitions.read_due_entries(skips, until=self._until, count=_PAGE)
                 moved = await self._settle([entry for page in pages.values() for entry in page])
                 # What stays comes first when the set is read again: the others go behind it, or away.
                 skips = {
@@ -65,7 +65,7 @@ class Claimed:
         moves = [(j, heads[j].version, due, found[j]) for (j, _), due in same if found.get(j, due) != due]
         moved: set[str] = set()
         for i in range(0, len(moves), _CHUNK):
-            moved.update(await self._store.restore_dues(moves[i : i + _CHUNK]))
+            moved.update(await self._store.restore.move_due_times(moves[i : i + _CHUNK]))
         self.moved += len(moved)
         return moved.union(later)
 
@@ -83,10 +83,11 @@ class Claimed:
     async def _pauses(self) -> None:
         """A pause that ended meanwhile would end once more."""
         skip = 0
-        while page := await self._store.page_of_pauses(skip=skip, until=self._until, count=_PAGE):
+        while page := await self._store.pauses.list_ending(skip=skip, until=self._until, count=_PAGE):
             jobs = [job for job in page if is_job_id(job)]
             heads = {
-                job: head_or_none(value) for job, value in zip(jobs, await self._store.values_of(jobs), strict=True)
+                job: head_or_none(value)
+                for job, value in zip(jobs, await self._store.jobs.read_packed(jobs), strict=True)
             }
             known = await self._ledger.jobs_known(jobs)
             later = [job for job, k in known.items() if (h := heads[JobId(job)]) is None or order(k) > order(h)]

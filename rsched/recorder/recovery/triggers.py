@@ -25,9 +25,9 @@ class KeyedTriggers:
     async def step(self) -> bool:
         """False when all are back. Unavailable."""
         if self._since is None:
-            self._since = await self._store.time() - KEYED_FOR_MS
+            self._since = await self._store.clock.read() - KEYED_FOR_MS
         page = await self._ledger.triggers_after(self._shard, after=self._after, since=self._since, limit=_PAGE)
         if page:
-            await self._store.restore_triggers(page, generation=self._generation)
+            await self._store.restore.put_triggers(page, generation=self._generation)
             self._after = page[-1][:2]
         return len(page) == _PAGE

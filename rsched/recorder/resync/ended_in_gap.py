@@ -52,7 +52,7 @@ class Ended:
                     yield
                 known = await self._ledger.runs_newest(gone, since=since)
                 unfinished = {run: r for run, r in known.items() if not r.state.final}
-                now = await self._store.time()
+                now = await self._store.clock.read()
                 ended = [_unknown(r, unfinished[r], at=now) for r in await self._absent_runs(unfinished)]
                 if sure := await look.holds():
                     await self._close("runs", ended)
@@ -109,19 +109,19 @@ class Ended:
 
     async def _absent_runs(self, runs: Iterable[RunId]) -> list[RunId]:
         asked = list(runs)
-        found = await self._store.records_of(asked)
+        found = await self._store.runs.read_packed(asked)
         return [run for run, record in zip(asked, found, strict=True) if record is None]
 
     async def _absent_jobs(self, jobs: Iterable[JobId]) -> list[JobId]:
         asked = list(jobs)
-        found = await self._store.values_of(asked)
+        found = await self._store.jobs.read_packed(asked)
         return [job for job, value in zip(asked, found, strict=True) if value is None]
 
     async def _gone_ranges(self) -> dict[RangeKey, RangeEvent]:
         """Those of the ledger that Redis has not, as they are once nothing is left of them."""
         unfinished = await self._ledger.open_ranges(self._shard)
-        here = {(r.job, r.made_at, r.end) for r in await self._store.ranges()} if unfinished else set()
-        now = self._store.now_ms()
+        here = {(r.job, r.made_at, r.end) for r in await self._store.catchup.list_all()} if unfinished else set()
+        now = self._store.clock.now_ms()
         return {
             (job, made_at, end): RangeEvent(job, made_at, end, end + 1, schedule_version, flags, now)
             for job, _, end, schedule_version, flags, made_at in unfinished

@@ -29,7 +29,7 @@ class Look:
         """Ends when the shard is open."""
         self._generation = await self._opened()
         while self._generation is None:
-            await self._store.clock.sleep(LOOK_MS)
+            await self._store.connection.process_clock.sleep(LOOK_MS)
             yield
             self._generation = await self._opened()
 
@@ -39,7 +39,7 @@ class Look:
         """
         mark = await mark_of(self._store)
         while await self._more_to_come(mark) or (settled and await unsettled(self._store)):
-            await self._store.clock.sleep(LOOK_MS)
+            await self._store.connection.process_clock.sleep(LOOK_MS)
             yield
 
     async def holds(self) -> bool:
@@ -49,13 +49,13 @@ class Look:
         return self._generation is not None and await self._opened() == self._generation
 
     async def _opened(self) -> int | None:
-        marker = await self._store.marker()
+        marker = await self._store.recovery.get_marker()
         return marker.generation if marker is not None and marker.matches and marker.state == "open" else None
 
     async def _more_to_come(self, mark: Mark) -> bool:
         for stream in await behind(self._ledger, shard=self._shard, mark=mark):
             # The position passes over what is trimmed only with the next entry, which may be long in coming.
-            first = await self._store.stream_first(stream)
+            first = await self._store.journal.get_first_id(stream)
             if first is not None and parse_position(first) <= mark[stream]:
                 return True
         return False

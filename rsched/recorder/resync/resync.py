@@ -68,7 +68,7 @@ class Resync:
         async with self._mark:
             new = await self._ledger.record_gap(self._shard, stream=stream, before=before, found=found)
             if new:
-                self._store.metrics.alert("journal_gap")
+                self._store.connection.metrics.alert("journal_gap")
                 _log.error(
                     "entries of the journal are missing: Postgres lost what it had recorded, or Redis what it had not",
                     extra={
@@ -78,7 +78,7 @@ class Resync:
             elif gap in self._told:
                 return
             # One that was on record already may be so by a recorder that ended before it came to this.
-            await self._store.set_resync(True)
+            await self._store.resync.request()
             self._gaps += 1
             self._parts, self._part = None, None
             self._told.add(gap)
@@ -106,14 +106,14 @@ class Resync:
         return True
 
     async def _wanted(self) -> bool:
-        if await self._store.resync():
+        if await self._store.resync.is_requested():
             return True
         async with self._mark:
             if self._parts is None:
                 # A gap that was found meanwhile has set it.
-                return await self._store.resync()
+                return await self._store.resync.is_requested()
             # Redis lost it in the middle of the work.
-            await self._store.set_resync(True)
+            await self._store.resync.request()
             return True
 
     def _begin(self) -> deque[Callable[[], Part]]:
@@ -127,7 +127,7 @@ class Resync:
         async with self._mark:
             if gaps != self._gaps:
                 return True
-            await self._store.set_resync(False)
+            await self._store.resync.finish()
             self._parts = None
         closed = self._ended.count
         fields = {
@@ -168,7 +168,7 @@ class Resync:
         """The partition and cursor that follow, and (job, whole value) of up to about two pages."""
         found: list[tuple[JobId, bytes]] = []
         for _ in range(_PARTITIONS_AT_ONCE):
-            cursor, page = await self._store.page_of_values(partition, cursor=cursor, count=_PAGE)
+            cursor, page = await self._store.resync.read_jobs(partition, cursor=cursor, count=_PAGE)
             found += page
             partition += not cursor
             if partition == PARTITIONS or len(found) >= _PAGE:
@@ -178,23 +178,23 @@ class Resync:
     async def _exclusions(self) -> Part:
         cursor = -1
         while cursor:
-            cursor, page = await self._store.page_of_calendars(cursor=max(cursor, 0), count=_LARGE_PAGE)
+            cursor, page = await self._store.resync.read_calendars(cursor=max(cursor, 0), count=_LARGE_PAGE)
             # When a version was made is nowhere any more.
-            now = self._store.now_ms()
+            now = self._store.clock.now_ms()
             await self._write([CalendarEvent(team, name, version, now, body) for team, name, version, body in page])
             yield
 
     async def _payloads(self) -> Part:
         cursor = -1
         while cursor:
-            cursor, page = await self._store.page_of_payloads(cursor=max(cursor, 0), count=_LARGE_PAGE)
+            cursor, page = await self._store.resync.read_payloads(cursor=max(cursor, 0), count=_LARGE_PAGE)
             await self._write([PayloadEvent(run, payload) for run, payload in page])
             yield
 
     async def _triggers(self) -> Part:
         cursor = -1
         while cursor:
-            cursor, page = await self._store.page_of_triggers(cursor=max(cursor, 0), count=_PAGE)
+            cursor, page = await self._store.resync.read_triggers(cursor=max(cursor, 0), count=_PAGE)
             await self._write([TriggerEvent(job, key_hash, at) for job, key_hash, at in page])
             yield
 
@@ -204,7 +204,7 @@ class Resync:
         while not sure:
             async for _ in look.begin():
                 yield
-            found, now = await self._store.ranges(), self._store.now_ms()
+            found, now = await self._store.catchup.list_all(), self._store.clock.now_ms()
             async for _ in look.recorded():
                 yield
             sure = await look.holds()
@@ -218,8 +218,8 @@ class Resync:
     async def _runs(self) -> Part:
         cursor = -1
         while cursor:
-            cursor, page = await self._store.page_of_runs(cursor=max(cursor, 0), count=_PAGE)
-            await self._write([RunEvent(run, record, self._store.now_ms(), "") for run, record in page])
+            cursor, page = await self._store.resync.read_runs(cursor=max(cursor, 0), count=_PAGE)
+            await self._write([RunEvent(run, record, self._store.clock.now_ms(), "") for run, record in page])
             yield
 
     async def _watermarks(self) -> Part:
@@ -232,8 +232,8 @@ class Resync:
             async for _ in look.begin():
                 yield
             # The instant first: what is put meanwhile is due after it.
-            now = await self._store.time()
-            dues = await self._store.first_dues()
+            now = await self._store.clock.read()
+            dues = await self._store.partitions.get_first_due_times()
             async for _ in look.recorded(settled=True):
                 yield
             sure = await look.holds()
