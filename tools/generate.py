@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rsched_api import openapi
 
-from tools import lifecycle, sync_client
+from tools import lifecycle, lua_codes, sync_client
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/lifecycle.md": lifecycle.render,
     "api/openapi.json": openapi.render,
+    **lua_codes.GENERATED,
 }
 
 

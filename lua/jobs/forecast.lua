@@ -4,7 +4,7 @@
 -- KEYS    shard due jobs
 -- ARGV    generation:text partition:int skip:int until_ms:int limit:int
 -- REPLY   ok now more groups:[team kind arg window count first job]... | closed | stale_generation generation
---         arg: the calendar's id, an interval's length (ms), '' of a one-off. first: the earliest due (ms) of the group, whose
+--         arg: the schedule's id, an interval's length (ms), '' of a one-off. first: the earliest due (ms) of the group, whose
 --         one-offs and intervals are due in the same minute. job: one of them.
 -- COST    2 calls
 --include guard
@@ -12,8 +12,10 @@
 --include key
 --include text
 --include head_parse
---include extras
 --include fetch_all
+--include codes
+--include has_optional
+--include optional_parse
 local refusal = guard(a_generation)
 if refusal then return refusal end
 local entries = redis.call('ZRANGE', key('due', a_partition, 0), a_skip, a_skip + a_limit - 1, 'WITHSCORES')
@@ -27,21 +29,22 @@ for i = 1, #entries, 2 do
   dues[#dues + 1] = tonumber(entries[i + 1])
 end
 local values = fetch_all(key('jobs', a_partition, 0), jobs)
-local groups, found = {}, {}
+local groups, places = {}, {}
 for i = 1, #jobs do
   local head = head_parse(values[i])
-  if head and head.state == 'a' then
-    local team, arg = string.match(head.queue_key, '^[^:]*:([^:]*)'), head.kind == 'c' and head.arg or ''
+  if head and head.state == JOB_STATE.ACTIVE then
+    local team = string.match(head.queue_key, '^[^:]*:([^:]*)')
+    local arg = head.kind == SCHEDULE.COMPUTED and head.arg or ''
     local minute = ''
-    if head.kind == 'e' then arg = string.match(head.arg, ',(%d+)$') or '' end
-    if head.kind ~= 'c' then minute = text(math.floor(dues[i] / 60000)) end
-    local window = string.byte(head.rest) == 124 and string.match(extras(head)[2], '^%d*') or ''
+    if head.kind == SCHEDULE.INTERVAL then arg = string.match(head.arg, ',(%d+)$') or '' end
+    if head.kind ~= SCHEDULE.COMPUTED then minute = text(math.floor(dues[i] / 60000)) end
+    local window = has_optional(head) and string.match(optional_parse(head).window, '^%d*') or ''
     local id = table.concat({team or '', head.kind, arg, minute, window}, '|')
-    local group = found[id]
+    local group = places[id]
     if group then
       groups[group + 5] = groups[group + 5] + 1
     else
-      found[id] = #groups
+      places[id] = #groups
       for _, part in ipairs({team or '', head.kind, arg, window, 1, text(dues[i]), jobs[i]}) do groups[#groups + 1] = part end
     end
   end

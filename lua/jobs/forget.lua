@@ -10,16 +10,17 @@
 --include head_parse
 --include partition_of
 --include text
+--include codes
 local refusal = guard(a_generation)
 if refusal then return refusal end
 local count = 0
 for i = group_at, #ARGV, group_width do
   local job, version = ARGV[i], tonumber(ARGV[i + 1])
-  local p = partition_of(job)
-  local head = head_parse(redis.call('HGET', key('jobs', p, 0), job))
-  if head and head.version == version and (head.state == 'c' or head.state == 'd') then
-    redis.call('HDEL', key('jobs', p, 0), job)
-    redis.call('HDEL', key('body', p), job)
+  local partition = partition_of(job)
+  local head = head_parse(redis.call('HGET', key('jobs', partition, 0), job))
+  if head and head.version == version and (head.state == JOB_STATE.COMPLETED or head.state == JOB_STATE.DELETED) then
+    redis.call('HDEL', key('jobs', partition, 0), job)
+    redis.call('HDEL', key('body', partition), job)
     count = count + 1
   end
 end

@@ -16,27 +16,33 @@
 --include check_types
 --include check_job_types
 --include overdue
---include extras_set
---include extras
+--include codes
+--include event_job
+--include key
+--include optional_parse
+--include optional_write
+--include text
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 check_types({'heads', 'pauses'}, {})
 local now = now_ms()
-local p = partition_of(a_job)
-check_job_types(p)
-local head = job_read(p, a_job)
-if not head or (head.state ~= 'a' and head.state ~= 'p') or head.schedule_version ~= a_schedule_version then return {'stale', text(now)} end
+local partition = partition_of(a_job)
+check_job_types(partition)
+local head = job_read(partition, a_job)
+if not head or (head.state ~= JOB_STATE.ACTIVE and head.state ~= JOB_STATE.PAUSED)
+    or head.schedule_version ~= a_schedule_version then
+  return {'stale', text(now)}
+end
 local events = {}
-overdue(events, a_job, p, head, now, 'invalid')
-local fields = extras(head)
-fields[1], fields[4], fields[5], fields[6] = '', '', '', ''
-extras_set(head, fields)
-head.state, head.version = 'i', head.version + 1
+overdue(events, a_job, partition, head, now, 'invalid')
+local optional = optional_parse(head)
+optional.paused_from, optional.paused_until, optional.missed, optional.note = '', '', '', ''
+optional_write(head, optional)
+head.state, head.version = JOB_STATE.INVALID, head.version + 1
 local value = head_pack(head)
-events[#events + 1] = 'j'
-events[#events + 1] = a_job .. '\n' .. value
+event_job(events, a_job, value)
 local id = journal('definitions', marker.generation, events)
-job_write(p, a_job, value)
-due_set(p, a_job, '')
+job_write(partition, a_job, value)
+due_set(partition, a_job, '')
 redis.call('ZREM', key('pauses'), a_job)
 return {'ok', text(now), id}

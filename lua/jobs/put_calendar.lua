@@ -1,4 +1,4 @@
--- Writes a team's calendar of exclusions, over the version the caller has seen; the jobs that use it are to be refreshed.
+-- Writes a team's holiday calendar, over the version the caller has seen; the jobs that use it are to be refreshed.
 -- MOVES
 -- KEYS    shard calendars refreshes definitions
 -- ARGV    generation:text team:text name:text expect:int body:text
@@ -11,6 +11,7 @@
 --include key
 --include text
 --include check_types
+--include event_calendar
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 check_types({}, {'calendars', 'refreshes'})
@@ -21,8 +22,9 @@ version = tonumber(version or '0')
 if a_body == '' and (body or '') == '' then return {'missing', now} end
 if version ~= a_expect and not ((body or '') == '' and a_expect == 0) then return {'conflict', now, text(version)} end
 local next_version = text(version + 1)
-local id = journal('definitions', marker.generation,
-  {'c', table.concat({a_team, a_name, next_version, now, a_body}, '\n')})
+local events = {}
+event_calendar(events, a_team, a_name, next_version, now, a_body)
+local id = journal('definitions', marker.generation, events)
 -- A deleted one keeps its version, so that a late write cannot bring it back.
 redis.call('HSET', key('calendars'), field, next_version .. '\n' .. a_body)
 redis.call('HSET', key('refreshes'), field .. '/' .. next_version, now)

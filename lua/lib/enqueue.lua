@@ -1,8 +1,8 @@
--- Appends runs to the queue streams of their queue_keys and marks their teams ready. `queue_keys`: queue_key -> list of runs.
+-- Appends runs to the queue streams of their queue keys and marks their teams ready. `queue_keys`: queue key -> list of runs.
 -- A team that joins starts at the larger of the queue's virtual time and its own, so that idling earns no credit.
 --include key
 --include split_queue_key
---include text
+--include team_start
 local function enqueue(queue_keys)
   local woken = {}
   for queue_key, runs in pairs(queue_keys) do
@@ -13,11 +13,7 @@ local function enqueue(queue_keys)
     end
     for i = 1, #runs do redis.call('XADD', stream, '*', 'r', runs[i]) end
     local ready = key('ready', queue)
-    if not redis.call('ZSCORE', ready, team) then
-      local v = redis.call('ZMSCORE', key('virtual', queue), '', team)
-      local start = math.max(tonumber(v[1] or '0'), tonumber(v[2] or '0'))
-      redis.call('ZADD', ready, text(start), team)
-    end
+    if not redis.call('ZSCORE', ready, team) then redis.call('ZADD', ready, team_start(queue, team), team) end
     woken[queue] = true
   end
   for queue in pairs(woken) do redis.call('PUBLISH', key('signals'), 'work ' .. queue) end

@@ -1,7 +1,7 @@
 -- A key of this shard; the same shapes as rsched/store/keys.py.
 local prefix = string.sub(KEYS[1], 1, -6)
-local function key(kind, a, b)
-  if b then return prefix .. kind .. ':' .. a .. ':' .. b end
-  if a then return prefix .. kind .. ':' .. a end
+local function key(kind, name, part)
+  if part then return prefix .. kind .. ':' .. name .. ':' .. part end
+  if name then return prefix .. kind .. ':' .. name end
   return prefix .. kind
 end

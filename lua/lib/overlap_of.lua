@@ -1,6 +1,7 @@
 -- The letter of a job's overlap policy; '' where its runs may overlap.
---include extras
+--include has_optional
+--include optional_parse
 local function overlap_of(head)
-  if string.byte(head.rest) ~= 124 then return '' end
-  return extras(head)[3]
+  if not has_optional(head) then return '' end
+  return optional_parse(head).overlap
 end

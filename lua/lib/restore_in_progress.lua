@@ -1,10 +1,10 @@
 -- Whether definitions that this Redis had lost are still being restored: a job that is not there may be on its way.
 --include key
-local coming
+local in_progress
 local function restore_in_progress()
-  if coming == nil then
+  if in_progress == nil then
     local phase = redis.call('HGET', key('restore'), 'phase')
-    coming = phase and phase ~= 'done'
+    in_progress = phase and phase ~= 'done'
   end
-  return coming
+  return in_progress
 end

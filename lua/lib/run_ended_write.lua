@@ -1,5 +1,6 @@
--- Drops what belonged to runs that have ended, and lets the next one go of each job whose runs must not overlap.
+-- Drops what belonged to runs that have ended, and releases the next run of each job whose runs must not overlap.
 -- `out`: what `run_ended` noted. Nothing here can fail.
+--include codes
 --include key
 --include text
 --include run_parse
@@ -10,18 +11,18 @@ local function run_ended_write(out, now)
   local staged = {}
   variadic('HDEL', key('payloads'), out.payloads, 1)
   for job, runs in pairs(out.freed) do
-    local open = key('active', job)
-    variadic('ZREM', open, runs, 1)
-    local first = redis.call('ZRANGE', open, 0, 0, 'WITHSCORES')
+    local active = key('active', job)
+    variadic('ZREM', active, runs, 1)
+    local first = redis.call('ZRANGE', active, 0, 0, 'WITHSCORES')
     while first[1] and first[2] ~= '0' do
-      local r = run_parse(redis.call('HGET', key('runs'), first[1]))
-      if r and r.state == 'Q' then
+      local record = run_parse(redis.call('HGET', key('runs'), first[1]))
+      if record and record.state == STATE.QUEUED then
         staged[#staged + 1] = text(now)
-        staged[#staged + 1] = staged_member(first[1], r.queue_key, r.flags)
+        staged[#staged + 1] = staged_member(first[1], record.queue_key, record.flags)
         break
       end
-      redis.call('ZREM', open, first[1])
-      first = redis.call('ZRANGE', open, 0, 0, 'WITHSCORES')
+      redis.call('ZREM', active, first[1])
+      first = redis.call('ZRANGE', active, 0, 0, 'WITHSCORES')
     end
   end
   variadic('ZADD', key('staged'), staged, 2)

@@ -1,4 +1,4 @@
--- Adds computed occurrences of a schedule to its cached calendar, keeping it contiguous.
+-- Adds computed occurrences of a schedule to its occurrence cache, keeping it contiguous.
 -- MOVES
 -- KEYS    shard occurrences
 -- ARGV    generation:text schedule:text after:int ended:int items:[at:int]
@@ -12,9 +12,9 @@
 --include variadic
 local refusal = guard(a_generation)
 if refusal then return refusal end
-local cal = key('occurrences', a_schedule)
-local low = redis.call('ZSCORE', cal, 'from')
-local high = redis.call('ZRANGE', cal, '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')
+local cache = key('occurrences', a_schedule)
+local low = redis.call('ZSCORE', cache, 'from')
+local high = redis.call('ZRANGE', cache, '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')
 local first, last = a_after, #ARGV < group_at and a_after or tonumber(ARGV[#ARGV])
 local keeps = false
 if low and high[2] then
@@ -32,13 +32,13 @@ if a_ended == 1 then
 end
 entries[#entries + 1] = text(keeps and math.min(low, first) or first)
 entries[#entries + 1] = 'from'
-if not keeps then redis.call('DEL', cal) end
-variadic('ZADD', cal, entries, 2)
-local count = redis.call('ZCARD', cal)
+if not keeps then redis.call('DEL', cache) end
+variadic('ZADD', cache, entries, 2)
+local count = redis.call('ZCARD', cache)
 if count > 2048 then
-  local cut = redis.call('ZRANGE', cal, count - 1025, count - 1025, 'WITHSCORES')
-  redis.call('ZREMRANGEBYRANK', cal, 0, count - 1025)
-  redis.call('ZADD', cal, cut[2], 'from')
+  local cut = redis.call('ZRANGE', cache, count - 1025, count - 1025, 'WITHSCORES')
+  redis.call('ZREMRANGEBYRANK', cache, 0, count - 1025)
+  redis.call('ZADD', cache, cut[2], 'from')
 end
-redis.call('PEXPIRE', cal, 86400000)
+redis.call('PEXPIRE', cache, 86400000)
 return {'ok', text(now_ms()), text(count)}

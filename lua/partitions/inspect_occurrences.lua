@@ -1,4 +1,4 @@
--- All entries of a schedule's calendar, for the caller to compute again.
+-- All entries of a schedule's occurrence cache, for the caller to compute again.
 -- MOVES
 -- KEYS    shard occurrences
 -- ARGV    generation:text schedule:text

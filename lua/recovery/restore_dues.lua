@@ -3,7 +3,7 @@
 -- MOVES
 -- KEYS    shard jobs due heads body
 -- ARGV    generation:text items:[job:text version:int due:text later:text]
---         later: '' where nothing is owed any more.
+--         later: '' where nothing is due any more.
 -- REPLY   ok now moved:[job]... | closed
 -- COST    1 ZSCORE a job; 6 calls a partition, variadic over its jobs
 --include key
@@ -17,28 +17,29 @@
 --include variadic
 --include check_job_types
 --include check_types
+--include codes
 local refusal = recovery_guard(a_generation)
 if refusal then return refusal end
 check_types({'heads'}, {})
 -- By partition: of its jobs the places in ARGV.
 local places, order, plans, moved = {}, {}, {}, {}
 for i = group_at, #ARGV, group_width do
-  local p = partition_of(ARGV[i])
-  if p and not places[p] then
-    places[p] = {}
-    order[#order + 1] = p
+  local partition = partition_of(ARGV[i])
+  if partition and not places[partition] then
+    places[partition] = {}
+    order[#order + 1] = partition
   end
-  if p then places[p][#places[p] + 1] = i end
+  if partition then places[partition][#places[partition] + 1] = i end
 end
-for n, p in ipairs(order) do
-  check_job_types(p)
+for n, partition in ipairs(order) do
+  check_job_types(partition)
   local jobs, plan = {}, {dues = {}, undue = {}}
-  for k, i in ipairs(places[p]) do jobs[k] = ARGV[i] end
-  local values = fetch_all(key('jobs', p, 0), jobs)
-  for k, i in ipairs(places[p]) do
+  for k, i in ipairs(places[partition]) do jobs[k] = ARGV[i] end
+  local values = fetch_all(key('jobs', partition, 0), jobs)
+  for k, i in ipairs(places[partition]) do
     local head, later = head_parse(values[k]), ARGV[i + 3]
-    local due = tonumber(redis.call('ZSCORE', key('due', p, 0), jobs[k]) or 'nan')
-    if head and head.state == 'a' and head.version == tonumber(ARGV[i + 1]) and due == tonumber(ARGV[i + 2])
+    local due = tonumber(redis.call('ZSCORE', key('due', partition, 0), jobs[k]) or 'nan')
+    if head and head.state == JOB_STATE.ACTIVE and head.version == tonumber(ARGV[i + 1]) and due == tonumber(ARGV[i + 2])
         and (later == '' or (string.match(later, '^%d+$') and tonumber(later) > due)) then
       if later == '' then
         plan.undue[#plan.undue + 1] = jobs[k]
@@ -51,9 +52,9 @@ for n, p in ipairs(order) do
   end
   plans[n] = plan
 end
-for n, p in ipairs(order) do
-  variadic('ZADD', key('due', p, 0), plans[n].dues, 2)
-  variadic('ZREM', key('due', p, 0), plans[n].undue, 1)
-  head_update(p)
+for n, partition in ipairs(order) do
+  variadic('ZADD', key('due', partition, 0), plans[n].dues, 2)
+  variadic('ZREM', key('due', partition, 0), plans[n].undue, 1)
+  head_update(partition)
 end
 return {'ok', text(now_ms()), moved}

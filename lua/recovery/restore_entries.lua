@@ -1,9 +1,9 @@
--- Writes back what the ledger has beside jobs and runs: calendars of exclusions in a later version, catch-up ranges as far as
--- they were paid out, keyed triggers that are not there. A range that was paid out to its end is dropped.
+-- Writes back what the ledger has beside jobs and runs: holiday calendars in a later version, catch-up ranges as far as their
+-- runs were enqueued, keyed triggers that are not there. A range of which nothing is left is dropped.
 -- MOVES
 -- KEYS    shard calendars catchup triggers
 -- ARGV    generation:text kind:text items:[name:text value:text]
---         kind exclusions: (team/name, version newline body). kind catchup: (member, ''); from past `to`: nothing is left of it.
+--         kind calendars: (team/name, version newline body). kind catchup: (member, ''); from past `to`: nothing is left of it.
 --         kind triggers: (member, ms of the run); of these the shard may be open.
 -- REPLY   ok now count | closed
 -- COST    2 calls an item; of triggers 1 call for all

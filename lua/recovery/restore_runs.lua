@@ -12,30 +12,34 @@
 --include run_parse
 --include check_types
 --include staged_member
+--include codes
+--include job_of
+--include overlap_letter
+--include retry_member
 local refusal = recovery_guard(a_generation)
 if refusal then return refusal end
 check_types({'staged', 'retries', 'leases'}, {'runs', 'payloads'})
 local now = now_ms()
 local count = 0
 for i = group_at, #ARGV, group_width do
-  local run, r, payload = ARGV[i], run_parse(ARGV[i + 1]), ARGV[i + 2]
+  local run, record, payload = ARGV[i], run_parse(ARGV[i + 1]), ARGV[i + 2]
   local old = run_parse(redis.call('HGET', key('runs'), run))
-  local newer = r and (not old or tonumber(r.fence) > tonumber(old.fence)
-    or (tonumber(r.fence) == tonumber(old.fence) and r.revision > old.revision))
+  local newer = record and (not old or tonumber(record.fence) > tonumber(old.fence)
+    or (tonumber(record.fence) == tonumber(old.fence) and record.revision > old.revision))
   if newer then
-    local waits, queued = run .. '|' .. r.queue_key, staged_member(run, r.queue_key, r.flags)
-    local open = string.find(r.flags, '%l') and key('active', string.sub(run, 1, 15))
+    local waits, queued = retry_member(run, record.queue_key), staged_member(run, record.queue_key, record.flags)
+    local active = overlap_letter(record.flags) and key('active', job_of(run))
     count = count + 1
     redis.call('ZREM', key('staged'), queued)
     redis.call('ZREM', key('retries'), waits)
-    if open then redis.call('ZREM', open, run) end
+    if active then redis.call('ZREM', active, run) end
     redis.call('ZREM', key('leases'), run)
-    if r.state == 'Q' or r.state == 'T' or r.state == 'R' then
+    if record.state == STATE.QUEUED or record.state == STATE.RETRYING or record.state == STATE.RUNNING then
       redis.call('HSET', key('runs'), run, ARGV[i + 1])
-      if r.state == 'R' then redis.call('ZADD', key('leases'), text(now + a_lease_ms), run)
-      elseif r.state == 'Q' then redis.call('ZADD', key('staged'), r.due, queued)
-      else redis.call('ZADD', key('retries'), r.due, waits) end
-      if open and r.state ~= 'Q' then redis.call('ZADD', open, '0', run) end
+      if record.state == STATE.RUNNING then redis.call('ZADD', key('leases'), text(now + a_lease_ms), run)
+      elseif record.state == STATE.QUEUED then redis.call('ZADD', key('staged'), record.due_at, queued)
+      else redis.call('ZADD', key('retries'), record.due_at, waits) end
+      if active and record.state ~= STATE.QUEUED then redis.call('ZADD', active, '0', run) end
       if payload ~= '' then redis.call('HSET', key('payloads'), run, payload) end
     else
       redis.call('HDEL', key('runs'), run)

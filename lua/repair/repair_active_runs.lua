@@ -1,4 +1,4 @@
--- Drops runs without a record from a page of a job's open set, and lets the next one go where none is active.
+-- Drops runs without a record from a page of a job's set of active runs, and releases the next one where none is active.
 -- MOVES
 -- KEYS    shard active runs staged signals
 -- ARGV    generation:text job:text cursor:text count:int write:int
@@ -15,12 +15,13 @@
 --include signal_due
 --include variadic
 --include check_types
+--include codes
 local refusal = guard(a_generation)
 if refusal then return refusal end
 check_types({'staged'}, {'runs'})
 local now = text(now_ms())
-local open = key('active', a_job)
-local page = redis.call('ZSCAN', open, a_cursor, 'COUNT', a_count)
+local active = key('active', a_job)
+local page = redis.call('ZSCAN', active, a_cursor, 'COUNT', a_count)
 local runs, found, gone = {}, {}, {}
 for i = 1, #page[2], 2 do runs[#runs + 1] = page[2][i] end
 local values = fetch_all(key('runs'), runs)
@@ -32,11 +33,11 @@ for i = 1, #runs do
   end
 end
 if a_write == 1 and #gone > 0 then
-  variadic('ZREM', open, gone, 1)
-  local first = redis.call('ZRANGE', open, 0, 0, 'WITHSCORES')
-  local r = first[1] and first[2] ~= '0' and run_parse(redis.call('HGET', key('runs'), first[1]))
-  if r and r.state == 'Q' then
-    redis.call('ZADD', key('staged'), 'NX', now, staged_member(first[1], r.queue_key, r.flags))
+  variadic('ZREM', active, gone, 1)
+  local first = redis.call('ZRANGE', active, 0, 0, 'WITHSCORES')
+  local record = first[1] and first[2] ~= '0' and run_parse(redis.call('HGET', key('runs'), first[1]))
+  if record and record.state == STATE.QUEUED then
+    redis.call('ZADD', key('staged'), 'NX', now, staged_member(first[1], record.queue_key, record.flags))
     signal_due(now)
   end
 end

@@ -10,6 +10,7 @@
 --include job_read
 --include partition_of
 --include text
+--include event_job
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 local events, sent = {}, {}
@@ -17,8 +18,7 @@ for i = group_at, #ARGV, group_width do
   local job = ARGV[i]
   local head, whole = job_read(partition_of(job), job)
   if head and head.version == tonumber(ARGV[i + 1]) then
-    events[#events + 1] = 'j'
-    events[#events + 1] = job .. '\n' .. whole
+    event_job(events, job, whole)
     sent[#sent + 1] = job
   end
 end

@@ -17,6 +17,7 @@
 --include fetch_all
 --include variadic
 --include check_types
+--include codes
 local refusal = guard(a_generation)
 if refusal then return refusal end
 check_types({'heads'}, {})
@@ -33,7 +34,7 @@ for i = 1, #jobs do
   local head = head_parse(values[i])
   if not head then
     for _, part in ipairs({jobs[i], text(tonumber(dues[i])), values[i] or ''}) do lost[#lost + 1] = part end
-  elseif head.state ~= 'a' then
+  elseif head.state ~= JOB_STATE.ACTIVE then
     found[#found + 1] = 'due_of_inactive_job'
     found[#found + 1] = jobs[i]
     gone[#gone + 1] = jobs[i]

@@ -17,31 +17,32 @@
 --include run_ended_write
 --include variadic
 --include check_types
+--include retry_member
+--include event_quarantine
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 check_types({'staged', 'retries', 'leases'}, {'runs', 'payloads', 'quarantine'})
 local now = now_ms()
-local gone, events, bad, staged, retries = {}, {}, {}, {}, {}
+local gone, events, unreadable, staged, retries = {}, {}, {}, {}, {}
 local freed = {freed = {}, payloads = {}}
 for i = group_at, #ARGV, group_width do
-  local run, record = ARGV[i], ARGV[i + 1]
-  if redis.call('HGET', key('runs'), run) == record then
-    local r = run_parse(record)
+  local run, packed = ARGV[i], ARGV[i + 1]
+  if redis.call('HGET', key('runs'), run) == packed then
+    local record = run_parse(packed)
     gone[#gone + 1] = run
     if a_quarantine == 1 then
-      bad[#bad + 1] = run
-      bad[#bad + 1] = record
-      events[#events + 1] = 'x'
-      events[#events + 1] = 'run\n' .. run .. '\n' .. text(now) .. '\n' .. record
-    elseif r then
-      run_ended(freed, run, r.flags)
-      staged[#staged + 1] = staged_member(run, r.queue_key, r.flags)
-      retries[#retries + 1] = run .. '|' .. r.queue_key
+      unreadable[#unreadable + 1] = run
+      unreadable[#unreadable + 1] = packed
+      event_quarantine(events, 'run', run, packed, text(now))
+    elseif record then
+      run_ended(freed, run, record.flags)
+      staged[#staged + 1] = staged_member(run, record.queue_key, record.flags)
+      retries[#retries + 1] = retry_member(run, record.queue_key)
     end
   end
 end
 journal('journal', marker.generation, events)
-variadic('HSET', key('quarantine'), bad, 2)
+variadic('HSET', key('quarantine'), unreadable, 2)
 variadic('HDEL', key('runs'), gone, 1)
 variadic('ZREM', key('leases'), gone, 1)
 variadic('ZREM', key('staged'), staged, 1)

@@ -13,6 +13,7 @@
 --include partition_of
 --include due_set
 --include check_types
+--include codes
 local refusal = guard(a_generation)
 if refusal then return refusal end
 check_types({'heads', 'pauses'}, {})
@@ -20,12 +21,12 @@ local back = {}
 for i = group_at, #ARGV, group_width do redis.call('ZCARD', key('due', partition_of(ARGV[i]), 0)) end
 for i = group_at, #ARGV, group_width do
   local job, seen, due = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  local p = partition_of(job)
-  local value = redis.call('HGET', key('jobs', p, 0), job) or ''
-  local paused = string.sub(seen, 1, 4) == '1|p|'
-  local set = paused and key('pauses') or key('due', p, 0)
+  local partition = partition_of(job)
+  local value = redis.call('HGET', key('jobs', partition, 0), job) or ''
+  local paused = string.sub(seen, 1, 4) == '1|' .. JOB_STATE.PAUSED .. '|'
+  local set = paused and key('pauses') or key('due', partition, 0)
   if string.match(value, '^([^\n]*)\n') == seen and not redis.call('ZSCORE', set, job) then
-    if paused then redis.call('ZADD', set, due, job) else due_set(p, job, due) end
+    if paused then redis.call('ZADD', set, due, job) else due_set(partition, job, due) end
     back[#back + 1] = job
   end
 end

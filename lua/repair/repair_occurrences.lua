@@ -1,4 +1,5 @@
--- Drops a calendar that is wrong, if it is still the one that the caller saw; the next claim has it filled again.
+-- Drops a schedule's occurrence cache that is wrong, if it is still the one that the caller saw; the next claim has it filled
+-- again.
 -- MOVES
 -- KEYS    shard occurrences
 -- ARGV    generation:text schedule:text digest:text
@@ -11,8 +12,8 @@
 --include text
 local refusal = guard(a_generation)
 if refusal then return refusal end
-local cal = key('occurrences', a_schedule)
+local cache = key('occurrences', a_schedule)
 local at = text(now_ms())
-if redis.sha1hex(table.concat(redis.call('ZRANGE', cal, 0, -1, 'WITHSCORES'), ' ')) ~= a_digest then return {'stale', at} end
-redis.call('DEL', cal)
+if redis.sha1hex(table.concat(redis.call('ZRANGE', cache, 0, -1, 'WITHSCORES'), ' ')) ~= a_digest then return {'stale', at} end
+redis.call('DEL', cache)
 return {'ok', at}

@@ -10,10 +10,11 @@
 --include key
 --include text
 --include head_parse
---include extras
 --include partition_of
 --include variadic
 --include check_types
+--include codes
+--include optional_parse
 local refusal = guard(a_generation)
 if refusal then return refusal end
 check_types({'pauses'}, {})
@@ -22,9 +23,9 @@ local page = redis.call('ZSCAN', key('pauses'), a_cursor, 'COUNT', a_count)
 local found, gone, ends = {}, {}, {}
 for i = 1, #page[2], 2 do
   local job, at = page[2][i], tonumber(page[2][i + 1])
-  local p = partition_of(job)
-  local head = p and head_parse(redis.call('HGET', key('jobs', p, 0), job))
-  local ending = head and head.state == 'p' and string.match(extras(head)[4], '^%d+$')
+  local partition = partition_of(job)
+  local head = partition and head_parse(redis.call('HGET', key('jobs', partition, 0), job))
+  local ending = head and head.state == JOB_STATE.PAUSED and string.match(optional_parse(head).paused_until, '^%d+$')
   -- One that could not be ended is put off.
   local put_off = ending and tonumber(ending) <= now and at > tonumber(ending) and at <= now + a_late_ms
   if not ending then gone[#gone + 1] = job

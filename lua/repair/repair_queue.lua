@@ -16,6 +16,8 @@
 --include variadic
 --include check_types
 --include check_queue_types
+--include codes
+--include team_start
 local refusal = guard(a_generation)
 if refusal then return refusal end
 check_types({}, {'runs', 'quarantine'})
@@ -28,8 +30,8 @@ local found, runs, gone, picks = {}, {}, {}, {}
 for i = 1, #entries do picks[i] = entries[i][2][2] or '' end
 local values = fetch_all(key('runs'), picks)
 for i = 1, #entries do
-  local r = run_parse(values[i])
-  if not values[i] or (r and r.state ~= 'Q' and r.state ~= 'T') then
+  local record = run_parse(values[i])
+  if not values[i] or (record and record.state ~= STATE.QUEUED and record.state ~= STATE.RETRYING) then
     found[#found + 1] = 'queued_without_run'
     found[#found + 1] = picks[i]
     gone[#gone + 1] = entries[i][1]
@@ -51,8 +53,7 @@ if a_write == 1 then
     for priority = 0, 2 do rest = rest + redis.call('EXISTS', key('q', queue .. ':' .. team .. ':' .. priority)) end
     if rest == 0 then redis.call('ZREM', ready, team) end
   elseif not waits then
-    local v = redis.call('ZMSCORE', key('virtual', queue), '', team)
-    redis.call('ZADD', ready, text(math.max(tonumber(v[1] or '0'), tonumber(v[2] or '0'))), team)
+    redis.call('ZADD', ready, team_start(queue, team), team)
     redis.call('PUBLISH', key('signals'), 'work ' .. queue)
   end
 end

@@ -1,9 +1,9 @@
 -- Stages waiting runs again that the caller found in no queue stream, at their due time; of those that it found there and
--- whose job's runs must not overlap, the open set learns. Each only if nothing about it has changed since it was seen.
+-- whose job's runs must not overlap, the set of active runs learns. Each only if nothing about it has changed since it was seen.
 -- MOVES
 -- KEYS    shard runs staged retries active signals
 -- ARGV    generation:text write:int items:[run:text record:text score:text queued:int]
---         score: in the open set of its job as it was seen, '' for none. queued 1: the run is in its queue stream.
+--         score: among the active runs of its job as it was seen, '' for none. queued 1: the run is in its queue stream.
 -- REPLY   ok now found:[kind run]... | closed | stale_generation generation
 -- COST    5 calls a run
 --include guard
@@ -14,28 +14,32 @@
 --include staged_member
 --include signal_due
 --include check_types
+--include codes
+--include job_of
+--include overlap_letter
+--include retry_member
 local refusal = guard(a_generation)
 if refusal then return refusal end
 check_types({'staged', 'retries'}, {'runs'})
 local now = now_ms()
 local found, writes, earliest = {}, {}, nil
 for i = group_at, #ARGV, group_width do
-  local run, record, score, queued = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
-  local r = run_parse(redis.call('HGET', key('runs'), run) == record and record)
-  local flagged = r and string.find(r.flags, '%l')
-  local open = key('active', string.sub(run, 1, 15))
+  local run, packed, score, queued = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
+  local record = run_parse(redis.call('HGET', key('runs'), run) == packed and packed)
+  local flagged = record and overlap_letter(record.flags)
+  local active = key('active', job_of(run))
   local kind = nil
-  if r and (not flagged or (redis.call('ZSCORE', open, run) or '') == score) then
-    local set, member = 'staged', staged_member(run, r.queue_key, r.flags)
-    if r.state == 'T' then set, member = 'retries', run .. '|' .. r.queue_key end
+  if record and (not flagged or (redis.call('ZSCORE', active, run) or '') == score) then
+    local set, member = 'staged', staged_member(run, record.queue_key, record.flags)
+    if record.state == STATE.RETRYING then set, member = 'retries', retry_member(run, record.queue_key) end
     if not redis.call('ZSCORE', key(set), member) then
       if queued == '0' then
         kind = 'run_not_queued'
-        writes[#writes + 1] = {key(set), r.due, member}
-        if not earliest or tonumber(r.due) < earliest then earliest = tonumber(r.due) end
-      elseif flagged and r.state == 'Q' and score == '' then
+        writes[#writes + 1] = {key(set), record.due_at, member}
+        if not earliest or tonumber(record.due_at) < earliest then earliest = tonumber(record.due_at) end
+      elseif flagged and record.state == STATE.QUEUED and score == '' then
         kind = 'run_not_open'
-        writes[#writes + 1] = {open, '0', run}
+        writes[#writes + 1] = {active, '0', run}
       end
     end
   end

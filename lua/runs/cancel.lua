@@ -15,32 +15,39 @@
 --include staged_member
 --include run_ended_write
 --include run_ended
+--include codes
+--include event_run
+--include job_of
+--include key
+--include retry_member
+--include text
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 check_types({'staged', 'retries'}, {})
 local now_at = now_ms()
 local now = text(now_at)
-local r = run_parse(redis.call('HGET', key('runs'), a_run))
-if not r then return {'missing', now} end
-local freed = {freed = {}, payloads = {}}
-run_ended(freed, a_run, r.flags)
-local last = string.find(r.flags, 'L', 1, true)
-r.revision = r.revision + 1
-if r.state == 'R' then
-  if not string.find(r.flags, 'X', 1, true) then r.flags = r.flags .. 'X' end
-  local record = run_pack(r)
-  local id = journal('definitions', marker.generation, {'r', a_run .. '\n' .. record .. '\n' .. now .. '\n'})
-  redis.call('HSET', key('runs'), a_run, record)
+local record = run_parse(redis.call('HGET', key('runs'), a_run))
+if not record then return {'missing', now} end
+local events, freed = {}, {freed = {}, payloads = {}}
+run_ended(freed, a_run, record.flags)
+local last = string.find(record.flags, FLAG.LAST, 1, true)
+record.revision = record.revision + 1
+if record.state == STATE.RUNNING then
+  if not string.find(record.flags, FLAG.CANCEL, 1, true) then record.flags = record.flags .. FLAG.CANCEL end
+  local packed = run_pack(record)
+  event_run(events, a_run, packed, now, '')
+  local id = journal('definitions', marker.generation, events)
+  redis.call('HSET', key('runs'), a_run, packed)
   redis.call('PUBLISH', key('signals'), 'cancel ' .. a_run)
   return {'cancelling', now, id}
 end
-r.state = 'C'
-local events = {'r', a_run .. '\n' .. run_pack(r) .. '\n' .. now .. '\ncancelled before it started'}
-local done = complete(last and {{string.sub(a_run, 1, 15), r.schedule_version}} or {}, events)
+record.state = STATE.CANCELLED
+event_run(events, a_run, run_pack(record), now, 'cancelled before it started')
+local completed = complete(last and {{job_of(a_run), record.schedule_version}} or {}, events)
 local id = journal('definitions', marker.generation, events)
 redis.call('HDEL', key('runs'), a_run)
-redis.call('ZREM', key('staged'), staged_member(a_run, r.queue_key, r.flags))
-redis.call('ZREM', key('retries'), a_run .. '|' .. r.queue_key)
-complete_write(done)
+redis.call('ZREM', key('staged'), staged_member(a_run, record.queue_key, record.flags))
+redis.call('ZREM', key('retries'), retry_member(a_run, record.queue_key))
+complete_write(completed)
 run_ended_write(freed, now_at)
 return {'ok', now, id}

@@ -1,4 +1,4 @@
--- The runs whose lease ended at least after_ms ago, with what deciding about them needs; none while the shard holds.
+-- The runs whose lease ended at least after_ms ago, with what deciding about them needs; none in the recovery grace period.
 -- MOVES
 -- KEYS    shard unconfirmed leases runs jobs body
 -- ARGV    generation:text after_ms:int limit:int
@@ -11,6 +11,8 @@
 --include in_recovery_grace
 --include partition_of
 --include job_whole
+--include job_of
+--include key
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 local now = now_ms()
@@ -19,9 +21,9 @@ local runs = redis.call('ZRANGE', key('leases'), '-inf', text(now - a_after_ms),
 local out = {}
 for i = 1, #runs do
   local run = runs[i]
-  local p, job = partition_of(run), string.sub(run, 1, 15)
+  local partition, job = partition_of(run), job_of(run)
   out[#out + 1] = run
   out[#out + 1] = redis.call('HGET', key('runs'), run) or ''
-  out[#out + 1] = p and job_whole(p, job, redis.call('HGET', key('jobs', p, 0), job)) or ''
+  out[#out + 1] = partition and job_whole(partition, job, redis.call('HGET', key('jobs', partition, 0), job)) or ''
 end
 return {'ok', text(now), #runs == a_limit and '1' or '0', out}

@@ -2,7 +2,8 @@
 -- A repeat of the same request number is answered `already` for all.
 -- MOVES   RUNNING -> SUCCEEDED, RUNNING -> RETRYING, RUNNING -> DEAD, RUNNING -> CANCELLED
 -- KEYS    shard active staged payloads runs leases retries jobs body due finishes journal signals
--- ARGV    generation:text worker:text request:text items:[run:text fence:text outcome:text delay_ms:int started_at:text error:text]
+-- ARGV    generation:text worker:text request:text items:[run:text fence:text outcome:text delay_ms:int started_at:text
+--         error:text]
 --         outcome: S, T (retry after delay_ms), D or C.
 -- REPLY   ok now tags:[tag]... (ok, already, stale_fence, missing) | closed | stale_generation generation
 -- COST    variadic over the runs; 3 calls more for the last run of a job
@@ -14,6 +15,9 @@
 --include check_types
 --include end_write
 --include end_attempt
+--include codes
+--include key
+--include text
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 check_types({'leases', 'retries'}, {})
@@ -28,15 +32,15 @@ local values = fetch_all(key('runs'), runs)
 for n = 1, #runs do
   local i = group_at + (n - 1) * group_width
   local run = runs[n]
-  local r = run_parse(values[n])
+  local record = run_parse(values[n])
   if repeated then tags[n] = 'already'
-  elseif not r then tags[n] = 'missing'
-  elseif seen[run] or r.state ~= 'R' or r.fence ~= ARGV[i + 1] then tags[n] = 'stale_fence'
+  elseif not record then tags[n] = 'missing'
+  elseif seen[run] or record.state ~= STATE.RUNNING or record.fence ~= ARGV[i + 1] then tags[n] = 'stale_fence'
   else
     tags[n] = 'ok'
     seen[run] = true
-    if ARGV[i + 4] ~= '0' then r.started = ARGV[i + 4] end
-    end_attempt(out, run, r, ARGV[i + 2], now, tonumber(ARGV[i + 3]), ARGV[i + 5])
+    if ARGV[i + 4] ~= '0' then record.started_at = ARGV[i + 4] end
+    end_attempt(out, run, record, ARGV[i + 2], now, tonumber(ARGV[i + 3]), ARGV[i + 5])
   end
 end
 end_write(out, marker.generation, now)

@@ -18,6 +18,10 @@
 --include partition_of
 --include variadic
 --include restore_in_progress
+--include codes
+--include job_of
+--include key
+--include text
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 check_types({'retries'}, {})
@@ -27,28 +31,28 @@ local out = {events = {}, records = {}, retries = {}, ended = {}, gone = {}, las
   freed = {}, payloads = {}}
 local tags, later = {}, {}
 local function defined(run)
-  local p = partition_of(run)
-  return p and redis.call('HEXISTS', key('jobs', p, 0), string.sub(run, 1, 15)) == 1
+  local partition = partition_of(run)
+  return partition and redis.call('HEXISTS', key('jobs', partition, 0), job_of(run)) == 1
 end
-local holding = in_recovery_grace(marker, now)
+local in_grace = in_recovery_grace(marker, now)
 for i = group_at, #ARGV, group_width do
-  local run = ARGV[i]
-  local r = run_parse(redis.call('HGET', key('runs'), run))
+  local run, outcome = ARGV[i], ARGV[i + 2]
+  local record = run_parse(redis.call('HGET', key('runs'), run))
   local score = tonumber(redis.call('ZSCORE', key('leases'), run) or 'inf')
-  if holding or score > now - a_after_ms then tags[#tags + 1] = 'stale_fence'
-  elseif not r or r.state ~= 'R' then
+  if in_grace or score > now - a_after_ms then tags[#tags + 1] = 'stale_fence'
+  elseif not record or record.state ~= STATE.RUNNING then
     tags[#tags + 1] = 'missing'
     out.ended[#out.ended + 1] = run
-  elseif r.fence ~= ARGV[i + 1] then tags[#tags + 1] = 'stale_fence'
-  elseif ARGV[i + 2] == 'N' and defined(run) then tags[#tags + 1] = 'later'
-  elseif ARGV[i + 2] == 'N' and restore_in_progress() then
+  elseif record.fence ~= ARGV[i + 1] then tags[#tags + 1] = 'stale_fence'
+  elseif outcome == 'N' and defined(run) then tags[#tags + 1] = 'later'
+  elseif outcome == 'N' and restore_in_progress() then
     tags[#tags + 1] = 'later'
     later[#later + 1] = text(now + 1000)
     later[#later + 1] = run
   else
     tags[#tags + 1] = 'ok'
-    local detail = 'the lease ended: worker ' .. r.worker .. ' was lost'
-    end_attempt(out, run, r, ARGV[i + 2] == 'T' and 'T' or 'D', now, tonumber(ARGV[i + 3]), detail)
+    local detail = 'the lease ended: worker ' .. record.worker .. ' was lost'
+    end_attempt(out, run, record, outcome == STATE.RETRYING and outcome or STATE.DEAD, now, tonumber(ARGV[i + 3]), detail)
   end
 end
 end_write(out, marker.generation, now)

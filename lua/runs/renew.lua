@@ -13,6 +13,7 @@
 --include fetch_all
 --include variadic
 --include check_types
+--include codes
 local refusal = guard(a_generation)
 if refusal then return refusal end
 check_types({'leases'}, {'workers'})
@@ -22,13 +23,14 @@ local tags, leases, runs = {}, {}, {}
 for i = group_at, #ARGV, group_width do runs[#runs + 1] = ARGV[i] end
 local values = fetch_all(key('runs'), runs)
 for n = 1, #runs do
-  local r = run_parse(values[n])
-  local score = r and redis.call('ZSCORE', key('leases'), runs[n])
-  if not r then tags[n] = 'missing'
-  elseif r.state ~= 'R' or r.fence ~= ARGV[group_at + (n - 1) * group_width + 1] or not score or tonumber(score) <= now then
+  local record = run_parse(values[n])
+  local score = record and redis.call('ZSCORE', key('leases'), runs[n])
+  if not record then tags[n] = 'missing'
+  elseif record.state ~= STATE.RUNNING or record.fence ~= ARGV[group_at + (n - 1) * group_width + 1]
+      or not score or tonumber(score) <= now then
     tags[n] = 'stale_fence'
   else
-    tags[n] = string.find(r.flags, 'X', 1, true) and 'cancel' or 'ok'
+    tags[n] = string.find(record.flags, FLAG.CANCEL, 1, true) and 'cancel' or 'ok'
     leases[#leases + 1] = lease_end
     leases[#leases + 1] = runs[n]
   end

@@ -1,4 +1,4 @@
--- Gives back runs that were fetched and not started, at once and without using up an attempt.
+-- Puts runs that were fetched and not started back into their queues, at once and without using up an attempt.
 -- MOVES   RUNNING -> QUEUED, RUNNING -> RETRYING
 -- KEYS    shard runs leases q ready virtual journal signals
 -- ARGV    generation:text worker:text items:[run:text fence:text]
@@ -14,6 +14,10 @@
 --include variadic
 --include check_types
 --include check_queue_types
+--include codes
+--include event_run
+--include key
+--include text
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
 check_types({'leases'}, {})
@@ -21,22 +25,21 @@ local at = text(now_ms())
 local tags, events, records, ended, queue_keys, seen = {}, {}, {}, {}, {}, {}
 for i = group_at, #ARGV, group_width do
   local run = ARGV[i]
-  local r = run_parse(redis.call('HGET', key('runs'), run))
-  if not r then tags[#tags + 1] = 'missing'
-  elseif seen[run] or r.state ~= 'R' or r.fence ~= ARGV[i + 1] then tags[#tags + 1] = 'stale_fence'
+  local record = run_parse(redis.call('HGET', key('runs'), run))
+  if not record then tags[#tags + 1] = 'missing'
+  elseif seen[run] or record.state ~= STATE.RUNNING or record.fence ~= ARGV[i + 1] then tags[#tags + 1] = 'stale_fence'
   else
     tags[#tags + 1] = 'ok'
     seen[run] = true
-    r.revision, r.attempt = r.revision + 1, math.max(r.attempt - 1, 0)
-    r.state, r.worker = r.attempt > 0 and 'T' or 'Q', ''
-    local record = run_pack(r)
-    events[#events + 1] = 'r'
-    events[#events + 1] = run .. '\n' .. record .. '\n' .. at .. '\ngiven back'
+    record.revision, record.attempt = record.revision + 1, math.max(record.attempt - 1, 0)
+    record.state, record.worker = record.attempt > 0 and STATE.RETRYING or STATE.QUEUED, ''
+    local packed = run_pack(record)
+    event_run(events, run, packed, at, 'given back')
     records[#records + 1] = run
-    records[#records + 1] = record
+    records[#records + 1] = packed
     ended[#ended + 1] = run
-    queue_keys[r.queue_key] = queue_keys[r.queue_key] or {}
-    table.insert(queue_keys[r.queue_key], run)
+    queue_keys[record.queue_key] = queue_keys[record.queue_key] or {}
+    table.insert(queue_keys[record.queue_key], run)
   end
 end
 check_queue_types(queue_keys)

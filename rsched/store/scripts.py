@@ -1,4 +1,4 @@
-"""Loads lua/: one file per verb, its header parsed into a typed calling convention, its includes resolved.
+"""Loads lua/: one file per verb, its header parsed into a typed calling convention, its includes resolved, its codes folded in.
 
 A header is the leading comment block. Its ARGV line names the scalars and at most one trailing list of groups, e.g.
 `ARGV worker:text slots:int runs:[run:text fence:int]`; from it come the Lua locals of those names (prefixed `a_`, ints
@@ -14,6 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+_CODES = "codes"  # the generated part of names that are replaced by their values
+_CODE_TABLE = re.compile(r"^local (\w+) = \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+_CODE_ROW = re.compile(r"^  (\w+) = ('[^']*'|\d+),$", re.MULTILINE)
 _INCLUDE = re.compile(r"^--include (\w+)$", re.MULTILINE)
 _ARGUMENT = re.compile(r"(\w+):(int|text|\[([^\]]*)\])")
 SECTIONS = ("MOVES", "KEYS", "ARGV", "REPLY", "COST")
@@ -23,7 +26,19 @@ _LIBRARY = "lib"
 
 
 class Header(NamedTuple):
-    """promise: the first sentence. moves: (source or none, target) state names. tags: first elements of replies."""
+    """What the leading comment of a script says, as types.
+
+    Attributes:
+        verb: the name of the script.
+        promise: what it does, the comment up to its first section.
+        moves: (source or `none`, target) of each move of a run that it makes, names of states.
+        keys: the kinds of keys that it uses.
+        scalars: (name, `int` or `text`) of the arguments that stand once.
+        group_name: the name of the list that follows them, None without one.
+        group: (name, `int` or `text`) of the values that an item of the list has.
+        tags: what the first element of a reply may be.
+        allow_oom: whether it may run when Redis is out of memory.
+    """
 
     verb: str
     promise: str
@@ -37,12 +52,22 @@ class Header(NamedTuple):
 
 
 class Script(NamedTuple):
+    """A verb as Redis runs it, with the SHA-1 by which it is called."""
+
     header: Header
     source: str
     sha: str
 
     def argv(self, scalars: Mapping[str, Value], group: Iterable[Sequence[Value]] = ()) -> list[Value]:
-        """The positional ARGV of a call with named arguments. TypeError where a name is missing or too many."""
+        """Returns the positional ARGV of a call with named arguments.
+
+        Args:
+            scalars: the value of each scalar of the header, by name.
+            group: the items of the list, each with its values in the header's order.
+
+        Raises:
+            TypeError: a name is missing or unknown, or an item has not as many values as the header says.
+        """
         names = [name for name, _ in self.header.scalars]
         if scalars.keys() != set(names):
             raise TypeError(f"{self.header.verb} takes {names}, not {sorted(scalars)}")
@@ -56,14 +81,22 @@ class Script(NamedTuple):
 
 
 def lua_folder() -> Path:
-    """The packaged folder if there is one, else the checkout's."""
+    """Returns the folder lua/ of the package if it has one, else of the checkout."""
     package = Path(__file__).parents[1]
     packaged = package / "lua"
     return packaged if packaged.is_dir() else package.parent / "lua"
 
 
 def parse_header(verb: str, text: str) -> Header:
-    """ValueError where the header lacks a section or names an unknown type."""
+    """Reads the header of a script.
+
+    Args:
+        verb: its name.
+        text: the whole text of its file.
+
+    Raises:
+        ValueError: the header lacks a section, or a scalar follows the list.
+    """
     sections: dict[str, str] = {}
     current = "PROMISE"
     for line in text.split("\n"):
@@ -124,12 +157,48 @@ def _includes(folder: Path, text: str, seen: list[str], path: tuple[str, ...]) -
         body = (folder / _LIBRARY / f"{name}.lua").read_text()
         out += _includes(folder, body, seen, (*path, name))
         seen.append(name)
-        out.append(_strip(body))
+        if name != _CODES:
+            out.append(_strip(body))
     return out
 
 
 def _strip(text: str) -> str:
     return "\n".join(line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("--"))
+
+
+@cache
+def _codes(folder: Path) -> Mapping[str, Mapping[str, str]]:
+    """Returns the tables of lua/lib/codes.lua: table -> name -> Lua literal."""
+    text = (folder / _LIBRARY / f"{_CODES}.lua").read_text()
+    return {name: dict(_CODE_ROW.findall(rows)) for name, rows in _CODE_TABLE.findall(text)}
+
+
+def _fold(folder: Path, source: str) -> str:
+    """Puts the value in the place of each name of a code, `'Q'` for `STATE.QUEUED`: what Lua would look up in each call."""
+    codes = _codes(folder)
+
+    def value(match: re.Match[str]) -> str:
+        table, name = match.groups()
+        if name not in codes[table]:
+            raise ValueError(f"lua/lib/{_CODES}.lua has no {table}.{name}")
+        return codes[table][name]
+
+    return re.sub(rf"(?<![\w.])({'|'.join(codes)})\.(\w+)", value, source)
+
+
+def source_of(folder: Path, text: str, *, prelude: str = "") -> str:
+    """Returns the source of a piece of Lua with all that it includes in front of it, and codes in place of their names.
+
+    Args:
+        folder: the folder lua/.
+        text: the piece, with its `--include` lines.
+        prelude: Lua between what is included and the piece.
+
+    Raises:
+        ValueError: includes go in a circle, or a code has no such name.
+    """
+    parts = [*_includes(folder, text, [], ()), prelude, _strip(text)]
+    return _fold(folder, "\n".join(p for p in parts if p) + "\n")
 
 
 @cache
@@ -143,16 +212,29 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def verb_file(verb: str) -> Path:
-    """Returns the file of a verb. KeyError where there is none."""
+    """Returns the file of a verb.
+
+    Raises:
+        KeyError: there is no such verb.
+    """
     return _files(lua_folder())[verb]
 
 
 def compose(folder: Path, verb: str, *, shebang: bool = True) -> Script:
-    """The whole source of a verb. shebang=False leaves out the `#!lua` line, which fakeredis does not know."""
+    """Reads a verb and puts its whole source together.
+
+    Args:
+        folder: the folder lua/.
+        verb: the name of the verb.
+        shebang: whether the source begins with the line `#!lua`, which fakeredis does not know.
+
+    Raises:
+        KeyError: there is no such verb.
+        ValueError: its header is incomplete, its includes go in a circle, or it names a code that is not declared.
+    """
     text = _files(folder)[verb].read_text()
     header = parse_header(verb, text)
-    parts = [*_includes(folder, text, [], ()), _prelude(header), _strip(text)]
-    source = "\n".join(p for p in parts if p) + "\n"
+    source = source_of(folder, text, prelude=_prelude(header))
     if shebang:
         source = "#!lua" + (" flags=allow-oom" if header.allow_oom else "") + "\n" + source
     return Script(header, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
@@ -160,6 +242,7 @@ def compose(folder: Path, verb: str, *, shebang: bool = True) -> Script:
 
 @cache
 def load(verb: str, *, shebang: bool = True) -> Script:
+    """Returns a verb of the packaged folder, read once in a process; see `compose`."""
     return compose(lua_folder(), verb, shebang=shebang)
 
 

@@ -80,7 +80,7 @@ async def test_a_right_that_is_taken_away_is_named_with_its_fix_and_comes_back(w
             if rule == "-zrange":
                 assert f"{world.keys.prefix}:{{s0}}:heads" in text
             if rule == "-hmget":
-                assert "expired_leases.lua: local m = redis.call('HMGET', KEYS[1]" in text
+                assert "expired_leases.lua: local marker = redis.call('HMGET', KEYS[1]" in text
             user.set("~*", "&*", "+@all")
         await pipeline()
         await store.runs.expired_leases(after_ms=0, limit=1)

@@ -1,14 +1,15 @@
 """The packed records of the data model: text heads that Lua parses with one match. Fields are only ever added at the end.
 
-Job value: `1|state|version|schedule_version|schedule_changed_at|kind|arg|misfire|grace_ms|queue_key` + optional fields + newline + msgpack body; the optional
-fields, each behind a `|`, empty ones at the end left out: paused_from, window (`ms` or `ms,end`), overlap, until, missed, note,
-keeps.
-Run record: `1|state|revision|queue_key|schedule_version|attempt|fence|worker|claimed_at|due_at|started_at|flags`. lua/lib/head_parse.lua,
-extras.lua and run_parse.lua read the same; tests hold both sides against each other.
+Job value: `1|state|version|schedule_version|schedule_changed_at|kind|arg|misfire|grace_ms|queue_key` + optional fields +
+newline + msgpack body; the optional fields, each behind a `|`, empty ones at the end left out: paused_from, window (`ms` or
+`ms,end`), overlap, until, missed, note, keeps.
+Run record: `1|state|revision|queue_key|schedule_version|attempt|fence|worker|claimed_at|due_at|started_at|flags`.
+Scripts read the same in parts of lua/lib that tools/lua_codes.py generates from here.
 """
 
 from __future__ import annotations
 
+import enum
 from typing import Literal, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -16,6 +17,8 @@ from rsched.core.jobs.model import Definition, MisfirePolicy, Overlap, decode_de
 from rsched.core.states import JOB_STATE_OF_CODE, RUN_STATE_OF_CODE, JobState, RunState
 
 ScheduleKind = Literal["o", "e", "c"]
+# COMPUTED: its occurrences are computed by a scheduler and kept in the occurrence cache.
+SCHEDULE_KINDS: dict[str, ScheduleKind] = {"INSTANT": "o", "INTERVAL": "e", "COMPUTED": "c"}
 _MISFIRE_CODE: dict[MisfirePolicy, str] = {"run_once": "o", "run_all": "a", "skip": "s"}
 _MISFIRE_OF_CODE = {code: policy for policy, code in _MISFIRE_CODE.items()}
 _OVERLAP_CODE: dict[Overlap, str] = {
@@ -31,14 +34,43 @@ FLAG_MANUAL = "M"
 FLAG_CANCEL = "X"  # a cancel was asked for
 FLAG_PAYLOAD = "P"  # has a payload of its own
 FLAG_BACKFILL = "B"  # of a catch-up range: asked for by hand
-# For how long a trigger is repeated by its key; the scripts have the same number.
+# For how long a trigger is repeated by its key.
 KEYED_FOR_MS = 86_400_000
 # A lower-case letter among the flags: the overlap policy that the run is judged by; `a`, beside any others.
 OVERLAP_ANYWAY = "a"
 
+# The fields of a job head in their order, those that stand in every head and those behind them.
+HEAD_FIELDS = (
+    "state",
+    "version",
+    "schedule_version",
+    "schedule_changed_at",
+    "kind",
+    "arg",
+    "misfire",
+    "grace_ms",
+    "queue_key",
+)
+OPTIONAL_FIELDS = ("paused_from", "window", "overlap", "paused_until", "missed", "note", "keeps")
+
+
+class EventKind(bytes, enum.Enum):
+    """The kinds of events in a journal entry, each followed by its payload."""
+
+    RUN = b"r"
+    JOB = b"j"
+    SKIP = b"k"
+    RANGE = b"g"
+    PAYLOAD = b"o"
+    CALENDAR = b"c"
+    TRIGGER = b"t"
+    WATERMARK = b"w"
+    WORKER = b"h"
+    QUARANTINE = b"x"
+
 
 class JobHead(NamedTuple):
-    """schedule_version: schedule version, bumped by changes of schedule, pause and resume; schedule_changed_at: instant (ms) of that change.
+    """schedule_version: bumped by changes of schedule, pause and resume; schedule_changed_at: instant (ms) of that change.
 
     kind and arg: `o` with the instant, `e` with `anchor,every` (ms), `c` with the schedule's id.
     misfire: o, a or s; a capital where the policy has a catch-up window, so that even a one-off is looked at.
@@ -294,30 +326,30 @@ Event = (
 
 def unpack_event(kind: bytes, payload: bytes) -> Event:
     """One (kind, payload) pair of a journal entry. ValueError or KeyError where it is none."""
-    if kind == b"r":
+    if kind == EventKind.RUN:
         run, record, at, detail = payload.decode(errors="replace").split("\n", 3)
         at, _, was_due = at.partition(",")
         return RunEvent(run, unpack_run(record), int(at), detail, int(was_due or 0))
-    if kind == b"j":
+    if kind == EventKind.JOB:
         job, _, value = payload.partition(b"\n")
         return JobEvent(job.decode(), value)
-    if kind == b"o":
+    if kind == EventKind.PAYLOAD:
         run_id, _, value = payload.partition(b"\n")
         return PayloadEvent(run_id.decode(), value)
-    if kind == b"c":
+    if kind == EventKind.CALENDAR:
         team, name, version, made, value = payload.split(b"\n", 4)
         return CalendarEvent(team.decode(), name.decode(), int(version), int(made), value)
     text = payload.decode(errors="replace").split("\n")
-    if kind == b"w":
+    if kind == EventKind.WATERMARK:
         return WatermarkEvent(int(text[0]), int(text[1]))
-    if kind == b"k":
+    if kind == EventKind.SKIP:
         return SkipEvent(text[0], int(text[1]), int(text[2]), int(text[3]), text[4], int(text[5]))
-    if kind == b"g":
+    if kind == EventKind.RANGE:
         return RangeEvent(text[0], int(text[1]), int(text[2]), int(text[3]), int(text[4]), text[5], int(text[6]))
-    if kind == b"t":
+    if kind == EventKind.TRIGGER:
         return TriggerEvent(text[0], text[1], int(text[2]))
-    if kind == b"h":
+    if kind == EventKind.WORKER:
         return WorkerEvent(text[0], text[1], int(text[2]))
-    if kind == b"x":
+    if kind == EventKind.QUARANTINE:
         return QuarantineEvent(text[0], text[1], "\n".join(text[3:]), int(text[2]))
     raise ValueError(f"no event kind: {kind!r}")
