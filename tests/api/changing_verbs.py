@@ -70,6 +70,7 @@ VERBS = [
     ),
     Verb("put_job", lambda s, j: ("PUT", "/v1/jobs/new", job()), _same("/v1/jobs/new")),
     Verb("put_job", lambda s, j: ("PUT", "/v1/jobs/there", job(timeout_s=7)), _same("/v1/jobs/there")),
+    Verb("patch_job", lambda s, j: ("PATCH", "/v1/jobs/there", {"timeout_s": 7}), _same("/v1/jobs/there")),
     Verb(
         "delete_job",
         lambda s, j: ("DELETE", f"/v1/jobs/{j}", None),

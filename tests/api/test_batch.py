@@ -81,7 +81,7 @@ def test_the_waits_of_a_batch_have_by_its_size_more_time(world: World, monkeypat
         return replies[-1]._replace(tags=["ok"] * len(items))
 
     monkeypatch.setattr(batch, "_WORK_S", 1)
-    monkeypatch.setattr(world.store, "put", put)
+    monkeypatch.setattr(world.store.jobs, "put", put)
     assert world.call("POST", "/v1/jobs:batch", {"jobs": [job(), job()]}).status == 201
     assert ACK_S + 1 < left[0] <= ACK_S + 2
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rsched_api.routes.patch import merge
 
-from tests.api.conftest import World, job
+from tests.api.world import World, job
 
 # The examples of RFC 7396, appendix A.
 EXAMPLES: list[tuple[Any, Any, Any]] = [
@@ -152,7 +152,7 @@ def test_a_patch_is_merged_anew_into_what_another_change_left(world: World) -> N
     async def race() -> None:
         await world.store.jobs.pause(made["job_id"])
 
-    world.store.before_put = race
+    world.store.orders.before["put"] = race
     answer = world.call("PATCH", path, {"timeout_s": 5})
     assert (answer.status, answer.json["version"], answer.json["state"]) == (200, 3, "paused")
 
