@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rsched.cli.output import clean, print_fields, print_table
+from rsched.core.answers import JobView, PauseView, RunView
 from rsched.core.errors import RschedError
-from rsched.core.jobs.model import HttpTarget, JobView, PauseView, RetryPolicy, RunView, ScheduleSpec, Target
+from rsched.core.jobs.model import RetryPolicy, ScheduleSpec
+from rsched.core.jobs.targets import Target, summary_of
 
 if TYPE_CHECKING:
     from rsched.client import Page
@@ -62,12 +64,6 @@ def _length(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:g}s"
 
 
-def target_text(target: Target) -> str:
-    if isinstance(target, HttpTarget):
-        return f"{target.method} {target.url}"
-    return f"{target.function} on {target.queue}"
-
-
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
@@ -81,7 +77,7 @@ def jobs(page: Page[JobView]) -> None:
             j.state,
             j.next_run_at or "-",
             schedule_text(j),
-            target_text(j.target),
+            summary_of(j.target),
         )
         for j in page.items
     ]
@@ -97,7 +93,7 @@ def job(j: JobView) -> None:
     pairs += [
         ("in words", _in_words(j) or "-"),
         ("next_run_at", j.next_run_at or "-"),
-        ("target", target_text(j.target)),
+        ("target", summary_of(j.target)),
         *_call(j.target),
         ("payload", _json(j.payload)),
         ("timeout_s", f"{j.timeout_s:g}"),
@@ -118,9 +114,9 @@ def job(j: JobView) -> None:
 
 
 def _call(target: Target) -> list[tuple[str, str]]:
-    """What is sent beside the payload, where there is something."""
-    names = ("headers", "body") if isinstance(target, HttpTarget) else ("args", "kwargs")
-    return [(f"  {name}", _json(value)) for name in names if (value := getattr(target, name)) not in ([], {}, None)]
+    """What is sent beside the payload: the target's fields of JSON, where there is something in them."""
+    fields = [name for name in target.__struct_fields__ if not isinstance(getattr(target, name), str)]
+    return [(f"  {name}", _json(value)) for name in fields if (value := getattr(target, name)) not in ([], {}, None)]
 
 
 def _retry(r: RetryPolicy) -> str:

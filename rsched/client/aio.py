@@ -15,7 +15,8 @@ from rsched.client.aio_control import AsyncControl
 from rsched.client.bodies import JobOptions
 from rsched.client.sync import Client
 from rsched.client.views import ForecastView, Page, Preview
-from rsched.core.jobs.model import Ack, JobSpec, JobView, RunView, ScheduleSpec
+from rsched.core.answers import JobView, RunView
+from rsched.core.jobs.model import Ack, JobSpec, ScheduleSpec
 from rsched.runtime.clock import Clock
 
 T = TypeVar("T")

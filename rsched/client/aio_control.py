@@ -11,7 +11,8 @@ import msgspec
 from rsched.client.bodies import Instant, Length
 from rsched.client.control import BulkVerb, Control
 from rsched.client.views import BackfillView, BulkAnswer, CalendarView, Page, SkipView
-from rsched.core.jobs.model import Ack, JobView, MisfirePolicy, Overlap, RunView
+from rsched.core.answers import JobView, RunView
+from rsched.core.jobs.model import Ack, MisfirePolicy, Overlap
 
 T = TypeVar("T")
 

@@ -11,7 +11,8 @@ import msgspec
 from rsched.client.bodies import Instant, Length, plain
 from rsched.client.calls import Calls, decode, job_path
 from rsched.client.views import BackfillView, BulkAnswer, CalendarView, Page, SkipView
-from rsched.core.jobs.model import Ack, JobView, MisfirePolicy, Overlap, RunView
+from rsched.core.answers import JobView, RunView
+from rsched.core.jobs.model import Ack, MisfirePolicy, Overlap
 
 BulkVerb = Literal["pause", "resume", "delete"]
 

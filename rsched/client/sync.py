@@ -14,8 +14,9 @@ from rsched.client.calls import decode, job_path, run_path
 from rsched.client.control import Control
 from rsched.client.transport import Transport
 from rsched.client.views import Created, ForecastView, Page, Preview
+from rsched.core.answers import JobView, RunView
 from rsched.core.errors import RschedError
-from rsched.core.jobs.model import Ack, JobSpec, JobView, RunView, ScheduleSpec
+from rsched.core.jobs.model import Ack, JobSpec, ScheduleSpec
 from rsched.runtime.clock import Clock, SystemClock
 
 _PAGE = 100

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+Duration = str | int | float  # as people write it: text, or a number of seconds
 MAX_MS = 100 * 366 * 86_400_000  # a century: longer is a slip of the pen
 
 _UNIT_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from rsched.core.jobs.model import RetryPolicy
+from rsched.core.jobs.policies import RetryPolicy
 
 
 def backoff_ms(policy: RetryPolicy, attempt: int, rng: random.Random) -> int:

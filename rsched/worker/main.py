@@ -19,7 +19,7 @@ from rsched.store.renewer import SyncRenewer
 from rsched.store.store import Store, shard_tags
 from rsched.worker.app import Worker, load_app
 from rsched.worker.runtime import Limits, Runtime
-from rsched.worker.targets.base import Target
+from rsched.worker.targets.calls import Calls
 from rsched.worker.targets.function import FunctionCalls
 from rsched.worker.targets.http import HttpCalls
 
@@ -56,7 +56,7 @@ async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Cloc
         await stack.enter_async_context(served(metrics, settings))
         functions = stack.enter_context(closing(FunctionCalls(app.functions, threads=settings.threads, clock=clock)))
         http = stack.enter_context(closing(HttpCalls()))
-        targets: dict[str, Target] = {"FunctionTarget": functions, "HttpTarget": http}
+        callers = Calls(functions=functions, http=http)
         runtimes = []
         for tag in shard_tags(settings.shards):
             store = Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
@@ -69,7 +69,7 @@ async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Cloc
                     renewer,
                     worker=worker,
                     queues=queues,
-                    targets=targets,
+                    callers=callers,
                     limits=limits,
                     clock=clock,
                     log=_log,

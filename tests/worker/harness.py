@@ -14,6 +14,7 @@ from rsched.core.ids import WorkerId
 from rsched.runtime.clock import Clock, SystemClock
 from rsched.worker.app import Worker
 from rsched.worker.runtime import Limits, Runtime
+from rsched.worker.targets.calls import Calls
 from rsched.worker.targets.function import FunctionCalls
 from rsched.worker.targets.http import HttpCalls
 from tests.worker.fake_store import FakeRenewer, FakeStore
@@ -41,12 +42,10 @@ async def running(
 ) -> AsyncIterator[Bench]:
     store, clock, exits = FakeStore(), clock or SystemClock(), []
     functions = FunctionCalls(app.functions, threads=threads, clock=clock)
-    targets: dict[str, Any] = {"FunctionTarget": functions}
-    calls = None
-    if http:
-        calls = targets["HttpTarget"] = HttpCalls()
+    calls = HttpCalls() if http else None
+    callers = Calls(functions=functions, http=calls)
     runtime = Runtime(
-        store, FakeRenewer(store), worker=WorkerId("w_test"), queues=("default", "http"), targets=targets,
+        store, FakeRenewer(store), worker=WorkerId("w_test"), queues=("default", "http"), callers=callers,
         limits=limits, clock=clock, log=logging.getLogger("test"), leave=exits.append,
     )  # fmt: skip
     stop = anyio.Event()

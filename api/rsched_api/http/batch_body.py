@@ -8,9 +8,10 @@ from typing import Annotated, NamedTuple
 import anyio.lowlevel
 import msgspec
 
+from rsched.core.answers import JobView
 from rsched.core.errors import FieldError, Invalid, RschedError, TooLarge, invalid
 from rsched.core.jobs import records
-from rsched.core.jobs.model import JobSpec, JobView
+from rsched.core.jobs.model import JobSpec
 from rsched.core.jobs.records import definition_too_large
 from rsched.core.jobs.validate import decode, parse_job
 from rsched.core.schedule.schedule import Calendars, Resolved, Schedule, calendar_names

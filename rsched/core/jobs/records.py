@@ -8,7 +8,7 @@ import msgspec
 
 from rsched.core.durations import parse_duration
 from rsched.core.errors import FieldError, TooLarge, invalid
-from rsched.core.jobs.model import MAX_DEFINITION_BYTES, Definition, JobSpec, encode_definition
+from rsched.core.jobs.model import MAX_DEFINITION_BYTES, Definition, JobSpec, encode_definition, shared_fields
 from rsched.core.jobs.packed import JobHead, JobRecord, misfire_code, overlap_code
 from rsched.core.schedule import schedule as schedules
 from rsched.core.schedule.schedule import Calendars, Resolved, Schedule
@@ -53,21 +53,11 @@ def definition_of(
     request_hash: str,
 ) -> Definition:
     """The definition with its resolved schedule. TooLarge where it is over the limit."""
+    fields = shared_fields(spec)
+    fields["schedule"], fields["schedules"] = resolved
     definition = Definition(
-        team=spec.team,
-        name=spec.name,
+        **fields,
         incarnation=incarnation,
-        schedule=resolved.schedule,
-        schedules=resolved.schedules,
-        target=spec.target,
-        payload=spec.payload,
-        timeout_s=spec.timeout_s,
-        retry=spec.retry,
-        misfire_policy=spec.misfire_policy,
-        misfire=spec.misfire,
-        overlap=spec.overlap,
-        priority=spec.priority,
-        tags=spec.tags,
         created_at=created_at,
         updated_at=updated_at,
         key=key,

@@ -8,33 +8,27 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 
 from rsched.core.durations import parse_duration
 from rsched.core.errors import FieldError, Invalid, invalid
-from rsched.core.ids import SLUG, is_job_id
-from rsched.core.jobs.model import (
-    FunctionTarget,
-    HttpTarget,
-    JobSpec,
-)
+from rsched.core.ids import is_job_id
+from rsched.core.jobs.model import JobSpec
 from rsched.core.jobs.shapes import choices_at, fields_at
+from rsched.core.jobs.targets import TARGET_KINDS, check_slug, check_target
 from rsched.core.schedule.checks import check_schedules
+
+__all__ = ["check_job", "check_name", "check_slug", "check_value", "decode", "parse_job"]
 
 MAX_NAME = 200
 MAX_DEPTH = 64
 MAX_TAGS = 32
-MAX_HEADERS = 64
-MAX_TEXT = 8192
 MAX_TIMEOUT_S = 86_400
 MAX_ATTEMPTS = 100
 MAX_PAUSE_MS = 7 * 86_400_000
 
-SLUG_FIX = "write 1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit"
 _AT = re.compile(r"^(.*?)(?: - at (?:`key` in )?`\$(.*)`)?$", re.DOTALL)
 _QUOTED = re.compile(r"`([^`]*)`")
 # JSON without an escape, a long number and a large exponent has no value that check_value refuses, unless it is deep.
@@ -42,12 +36,6 @@ _LONG = re.compile(rb"[0-9][0-9]{17}")  # so that it begins with one character, 
 _EXPONENT = re.compile(rb"[eE][+-]?[0-9]{3}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FREE = ("name", "team", "payload", "target", "tags", "schedule", "schedules")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
-# Written by the worker or by the HTTP client itself; a second one would change what the target is promised.
-_RESERVED_HEADERS = frozenset(
-    {"idempotency-key", "traceparent", "host", "content-length", "transfer-encoding", "connection", "expect", "upgrade"}
-)
 T = TypeVar("T")
 Found = Iterator[FieldError]
 
@@ -80,14 +68,16 @@ def _broken(raw: bytes) -> bool:
 def parse_job(raw: bytes) -> JobSpec:
     """The body of POST /v1/jobs. Invalid lists every field that cannot stand."""
     spec = decode(raw, JobSpec)
-    found: list[FieldError] = []
-    if _suspect(raw):
-        found = [e for part in _FREE for e in _texts(part, spec)]
-    if not found:
-        found = [e for check in _CHECKS for e in check(spec)]
-    if found:
-        raise Invalid(errors=found)
+    errors = [e for part in _FREE for e in _texts(part, spec)] if _suspect(raw) else []
+    if errors := errors or list(check_job(spec)):
+        raise Invalid(errors=errors)
     return spec
+
+
+def check_job(spec: JobSpec) -> Found:
+    """Yields every field of a job that cannot stand."""
+    for check in _CHECKS:
+        yield from check(spec)
 
 
 def _suspect(raw: bytes) -> bool:
@@ -112,7 +102,8 @@ def _field_error(text: str, kind: Any) -> FieldError:
     if message.startswith("Expected"):
         return FieldError(field, f"wrong type: {message[0].lower()}{message[1:].replace('`', '')}")
     if message.startswith("Invalid value") and field.endswith("type"):
-        return FieldError(field, f"{message[:80]}; write http or function")
+        tags = " or ".join(kind.tag for kind in TARGET_KINDS)
+        return FieldError(field, f"{message[:80]}; write {tags}")
     if message.startswith("Invalid enum value") and (choices := choices_at(kind, field)):
         return FieldError(field, f"{message[19:80].strip()} is none of the choices; write {', '.join(choices)}")
     return FieldError(field, f"{message[:200]}; see /openapi.json for what it takes")
@@ -168,12 +159,6 @@ def check_name(name: str, field: str = "name") -> Found:
         yield FieldError(field, "must not contain control characters; take them out")
     elif is_job_id(name):
         yield FieldError(field, "looks like a job_id; choose another name")
-
-
-def check_slug(value: str, field: str) -> Found:
-    """The name of a team, a queue or a tag."""
-    if not SLUG.fullmatch(value):
-        yield FieldError(field, f"{value[:70]!r} is not allowed; {SLUG_FIX}")
 
 
 def _name(spec: JobSpec) -> Found:
@@ -236,65 +221,7 @@ def _schedule(spec: JobSpec) -> Found:
 
 
 def _target(spec: JobSpec) -> Found:
-    target = spec.target
-    if isinstance(target, HttpTarget):
-        yield from _url_errors(target.url)
-        yield from _headers(target.headers)
-    else:
-        yield from _function(target)
-
-
-def _function(target: FunctionTarget) -> Found:
-    if not 1 <= len(target.function) <= MAX_NAME:
-        yield FieldError("target.function", f"write the name of a function, 1 to {MAX_NAME} characters")
-    elif any(c <= " " or "\x7f" <= c <= "\x9f" for c in target.function):
-        yield FieldError("target.function", "must not contain spaces or control characters")
-    yield from check_slug(target.queue, "target.queue")
-    if target.queue in ("http", "container"):
-        yield FieldError("target.queue", f"{target.queue!r} is kept for {target.queue} targets; choose another queue")
-
-
-@lru_cache(maxsize=1024)
-def _url_errors(url: str) -> tuple[FieldError, ...]:
-    return tuple(_url(url))
-
-
-def _url(url: str) -> Found:
-    field = "target.url"
-    if len(url) > MAX_TEXT:
-        yield FieldError(field, f"has {len(url)} characters; keep to {MAX_TEXT}")
-        return
-    if not url.isascii() or any(c <= " " or c == "\x7f" or c in '"<>\\^`{|}' for c in url):
-        yield FieldError(field, "has a character that no URL has; percent-encode it, and write the host in punycode")
-        return
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        yield FieldError(field, f"is no URL ({error}); write http://host/path or https://host/path")
-        return
-    if parts.scheme not in ("http", "https") or not host:
-        yield FieldError(field, "must be an absolute http or https URL, such as https://host/path")
-    elif port == 0:
-        yield FieldError(field, "port 0 cannot be called; write 1 to 65535")
-
-
-def _headers(headers: dict[str, str]) -> Found:
-    if len(headers) > MAX_HEADERS:
-        yield FieldError("target.headers", f"has {len(headers)} entries; keep to {MAX_HEADERS}")
-        return
-    seen: set[str] = set()
-    for name, value in headers.items():
-        field, lower = f"target.headers.{name[:60]}", name.lower()
-        if not _HEADER_NAME.fullmatch(name):
-            yield FieldError(field, "is no header name; use letters, digits and -")
-        elif lower in _RESERVED_HEADERS or lower.startswith("x-rsched-"):
-            yield FieldError(field, "is set by rsched itself; leave it out")
-        elif lower in seen:
-            yield FieldError(field, "is there twice, in another case; keep one")
-        elif not _HEADER_VALUE.fullmatch(value) or len(value) > MAX_TEXT:
-            yield FieldError(field, f"the value must be printable ASCII in one line, up to {MAX_TEXT} characters")
-        seen.add(lower)
+    yield from check_target(spec.target)
 
 
 _CHECKS: tuple[Callable[[JobSpec], Found], ...] = (_name, _tags, _timeout, _retry, _misfire, _schedule, _target)

@@ -12,9 +12,9 @@ from rsched.core.cron import parser as cron
 from rsched.core.durations import parse_duration
 from rsched.core.errors import FieldError
 from rsched.core.instants import parse_instant
-from rsched.core.jobs.model import ScheduleSpec
 from rsched.core.schedule import zones
 from rsched.core.schedule.exclusions import check_exclude
+from rsched.core.schedule.spec import ScheduleSpec
 
 MAX_SCHEDULES = 32
 MAX_RUNS = 10_000

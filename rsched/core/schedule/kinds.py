@@ -11,8 +11,8 @@ from rsched.core.cron import parser as cron
 from rsched.core.cron.timetable import Missed, Timetable, resolve_policy, timetable
 from rsched.core.ids import short_hash
 from rsched.core.instants import MAX_INSTANT_MS
-from rsched.core.jobs.model import DstPolicy
 from rsched.core.schedule import zones
+from rsched.core.schedule.spec import DstPolicy
 
 _ARG_LENGTH = 16
 _USUAL = DstPolicy()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rsched.core.durations import parse_duration
-from rsched.core.jobs.model import Misfire, MisfirePolicy
 from rsched.core.jobs.packed import JobHead
+from rsched.core.jobs.policies import Misfire, MisfirePolicy
 from rsched.core.schedule.schedule import Missed, Schedule
 from rsched.core.states import JobState
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rsched.core.durations import parse_duration
-from rsched.core.jobs.model import Duration, ScheduleSpec
+from rsched.core.durations import Duration, parse_duration
 from rsched.core.schedule.schedule import Scheduled
+from rsched.core.schedule.spec import ScheduleSpec
 
 _replace = msgspec.structs.replace
 _RULE = ("cron", "second", "year", "dst")

@@ -12,12 +12,12 @@ from rsched.core.cron.timetable import Missed
 from rsched.core.durations import parse_duration
 from rsched.core.errors import FieldError, Invalid
 from rsched.core.instants import format_utc, parse_instant
-from rsched.core.jobs.model import DstPolicy, ScheduleSpec
 from rsched.core.schedule import zones
 from rsched.core.schedule.bounds import Bounded, Union
 from rsched.core.schedule.checks import MIN_MS, check_schedules, parse_cron, reads_owner
 from rsched.core.schedule.exclusions import Calendars, Spans, entries_of, names_in, opened, spans_of
 from rsched.core.schedule.kinds import Cron, Interval, OneOff, Schedule
+from rsched.core.schedule.spec import DstPolicy, ScheduleSpec
 
 __all__ = [
     "Bounded",

@@ -11,9 +11,9 @@ from rsched.core.cron.words import MONTHS, clock, day_groups, days, joined, minu
 from rsched.core.durations import format_duration
 from rsched.core.errors import Invalid
 from rsched.core.instants import format_utc, parse_instant
-from rsched.core.jobs.model import ScheduleSpec
 from rsched.core.schedule.checks import parse_cron
 from rsched.core.schedule.schedule import Calendars, Draft, Schedule, Scheduled, load
+from rsched.core.schedule.spec import ScheduleSpec
 
 _LACKING = {29: (2,), 30: (2,), 31: (2, 4, 6, 9, 11)}
 _SAMPLE = 100  # occurrences that are looked at for how close they come
