@@ -110,7 +110,7 @@ RETRIES = _gauge("rsched_retrying_runs", _RECORDER, "Runs that wait for their ba
 UNFINISHED_RUNS = _gauge("rsched_unfinished_runs", _RECORDER, "Runs that are not final.", *_SHARD)
 LEASES = _gauge("rsched_leases", _RECORDER, "Attempts under a lease.", *_SHARD)
 CATCHUP = _gauge("rsched_catchup_ranges", _RECORDER, "Ranges of late occurrences still to be paid out.", *_SHARD)
-CATCHUP_LAG = _gauge("rsched_catchup_lag_seconds", _RECORDER, "How far past its instant the next catch_up is.", *_SHARD)
+CATCHUP_LAG = _gauge("rsched_catchup_lag_seconds", _RECORDER, "How far past its instant the next catch-up is.", *_SHARD)
 QUARANTINE = _gauge(
     "rsched_quarantined_entries", _RECORDER, "Entries in Redis that could not be read and were quarantined.", *_SHARD
 )

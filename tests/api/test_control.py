@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsched.core.jobs.packed import JobRecord
-from rsched.core.schedule.misfire import Settled, SkippedRange
+from rsched.core.schedule.misfire import MisfireOutcome, SkippedRange
 from rsched.core.states import JobState
 from tests.api.conftest import World, job
 from tests.api.fakes import NOW
@@ -64,13 +64,13 @@ def test_a_replaced_job_keeps_its_pause_as_it_was(world: World) -> None:
 @pytest.mark.parametrize(
     ("said", "asked", "settled"),
     [
-        (None, None, Settled(SkippedRange(3, NOW + 10 * SECOND, NOW + 30 * SECOND))),
-        ("run_all", None, Settled(catch_up=(NOW + 10 * SECOND, NOW + 30 * SECOND))),
-        ("run_all", "run_once", Settled(SkippedRange(2, NOW + 10 * SECOND, NOW + 20 * SECOND), NOW + 30 * SECOND)),
+        (None, None, MisfireOutcome(SkippedRange(3, NOW + 10 * SECOND, NOW + 30 * SECOND))),
+        ("run_all", None, MisfireOutcome(catch_up=(NOW + 10 * SECOND, NOW + 30 * SECOND))),
+        ("run_all", "run_once", MisfireOutcome(SkippedRange(2, NOW + 10 * SECOND, NOW + 20 * SECOND), NOW + 30 * SECOND)),
     ],
 )
 def test_resume_settles_what_was_missed_as_asked_or_as_the_pause_said(
-    world: World, said: Any, asked: Any, settled: Settled
+    world: World, said: Any, asked: Any, settled: MisfireOutcome
 ) -> None:
     made = world.create(schedule={"every": "10s"})
     world.call("POST", path(made, "/pause"), {"missed": said} if said else {})

@@ -51,7 +51,7 @@ def test_backfill_says_how_many_runs_it_owes() -> None:
     }
     with serving(Reply(202, answer)) as api:
         result = rsched("jobs", "backfill", "n", "--from", "2026-10-25T00:00:00Z", "--dry-run", "--api", api.url)
-    assert result.stdout.startswith(f"5 runs of {JOB['job_id']} would be expected, ")
+    assert result.stdout.startswith(f"5 runs of {JOB['job_id']} would be pending, ")
     assert api.seen[0].body == {"from": "2026-10-25T00:00:00Z", "dry_run": True}
 
 

@@ -34,7 +34,7 @@ def problems(at: Snapshot) -> list[str]:
             out.append(f"{run} is RETRYING and in no set")
         if r.state is RunState.RUNNING and run not in leases:
             out.append(f"{run} is RUNNING without a lease")
-        if letter and r.state is not RunState.QUEUED and open_.get(run) != 0:
+        if letter and r.state is not RunState.QUEUED and active.get(run) != 0:
             out.append(f"{run} is live and not open")
     out += [f"{m} is staged and no run" for m in staged if m.split("|")[0] not in runs]
     out += [f"{m} retries and is no run" for m in retries if m.split("|")[0] not in runs]

@@ -208,7 +208,7 @@ def test_each_damage_is_found_repaired_and_counted_once_and_the_work_is_done(sha
     async def body(s: Shard) -> None:
         jobs = await _populate(s)
         damage, kinds = DAMAGE[name]
-        expected = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
+        unfinished = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
         partitions = len(
             {partition_of(j) for n, j in jobs.items() if n not in ("running", "queued", "paused", "resting")}
         )
@@ -219,7 +219,7 @@ def test_each_damage_is_found_repaired_and_counted_once_and_the_work_is_done(sha
         assert problems(await s.world.snapshot()) == []
         assert await s.reconcile() == {}
         await s.drain()
-        assert expected <= set(s.done)
+        assert unfinished <= set(s.done)
         assert max(s.done.values()) == 1
 
     shard(body)
@@ -228,13 +228,13 @@ def test_each_damage_is_found_repaired_and_counted_once_and_the_work_is_done(sha
 def test_all_damage_together_is_repaired(shard: InShard) -> None:
     async def body(s: Shard) -> None:
         jobs = await _populate(s)
-        expected = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
+        unfinished = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
         for name, (damage, _) in DAMAGE.items():
             if name not in ("a definition of before", "a definition that the ledger lacks", "a running record spoilt"):
                 await damage(s, jobs)
         await _fixpoint(s)
         await s.drain()
-        assert expected <= set(s.done)
+        assert unfinished <= set(s.done)
         assert max(s.done.values()) == 1
 
     shard(body)
@@ -258,7 +258,7 @@ def test_whatever_members_are_taken_by_hand_every_run_is_done_once(
     async def body(s: Shard) -> None:
         rng = random.Random(seed)
         await _populate(s)
-        expected = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
+        unfinished = {r.decode() for r in await s.redis.hkeys(s.keys.runs)}
         stem = s.keys.marker.removesuffix("shard")
         kept = (
             "shard",
@@ -278,7 +278,7 @@ def test_whatever_members_are_taken_by_hand_every_run_is_done_once(
                 await _take(s, name, rng)
         await _fixpoint(s)
         await s.drain()
-        assert expected <= set(s.done), expected - set(s.done)
+        assert unfinished <= set(s.done), unfinished - set(s.done)
         assert max(s.done.values()) == 1
 
     asyncio.run(within(redis_url, database_url, f"{redis_prefix}:{seed}", body))
