@@ -14,6 +14,7 @@ from rsched.core.ids import WorkerId
 from rsched.runtime.clock import Clock, SystemClock
 from rsched.worker.app import Worker
 from rsched.worker.runtime import Limits, Runtime
+from rsched.worker.targets.base import Callers
 from rsched.worker.targets.calls import Calls
 from rsched.worker.targets.function import FunctionCalls
 from rsched.worker.targets.http import HttpCalls
@@ -38,12 +39,18 @@ async def until(condition: Callable[[], Any], *, timeout_s: float = 5) -> None:
 
 @asynccontextmanager
 async def running(
-    app: Worker, *, limits: Limits = LIMITS, clock: Clock | None = None, threads: int = 4, http: bool = False
+    app: Worker,
+    *,
+    limits: Limits = LIMITS,
+    clock: Clock | None = None,
+    threads: int = 4,
+    http: bool = False,
+    callers: Callers | None = None,
 ) -> AsyncIterator[Bench]:
     store, clock, exits = FakeStore(), clock or SystemClock(), []
     functions = FunctionCalls(app.functions, threads=threads, clock=clock)
     calls = HttpCalls() if http else None
-    callers = Calls(functions=functions, http=calls)
+    callers = callers or Calls(functions=functions, http=calls)
     runtime = Runtime(
         store, FakeRenewer(store), worker=WorkerId("w_test"), queues=("default", "http"), callers=callers,
         limits=limits, clock=clock, log=logging.getLogger("test"), leave=exits.append,

@@ -14,14 +14,12 @@ from rsched.core.errors import FieldError
 from rsched.core.instants import parse_instant
 from rsched.core.schedule import zones
 from rsched.core.schedule.exclusions import check_exclude
-from rsched.core.schedule.spec import ScheduleSpec
+from rsched.core.schedule.spec import KINDS, ScheduleSpec
 
 MAX_SCHEDULES = 32
 MAX_RUNS = 10_000
 MIN_MS = 1000  # of an interval and of a window
 MAX_WINDOW_MS = 86_400_000
-
-KINDS = ("cron", "every", "at", "delay")
 
 _replace = msgspec.structs.replace
 T = TypeVar("T")

@@ -9,6 +9,9 @@ import msgspec
 from rsched.core.durations import Duration
 from rsched.core.options import option
 
+# Exactly one of these says when.
+KINDS = ("cron", "every", "at", "delay")
+
 
 class DstPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What cron does where the clocks change. What is left out: a job of every hour follows elapsed time (skip, both), any
