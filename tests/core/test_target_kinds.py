@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Annotated, Any, get_args
 
 import msgspec
@@ -21,10 +22,13 @@ from rsched.core.jobs.targets import FUNCTION, HTTP, FunctionTarget, HttpTarget,
 from rsched.core.jobs.validate import check_job, decode
 from rsched.core.options import option
 from rsched.core.states import JobState, RunState
+from rsched.runtime.clock import SystemClock
 from rsched.worker.app import Worker
 from rsched.worker.attempt import Attempt
 from rsched.worker.targets.base import Begin
 from rsched.worker.targets.calls import Calls
+from rsched.worker.targets.function import FunctionCalls
+from rsched.worker.targets.http import HttpCalls
 from tests.worker.fake_store import definition as worker_definition
 from tests.worker.fake_store import fetched
 from tests.worker.harness import running
@@ -172,10 +176,14 @@ def test_a_worker_calls_it_and_its_run_ends_well() -> None:
 
 
 def test_a_worker_has_a_caller_for_each_kind_that_is_registered() -> None:
-    functions, http = object(), object()
-    calls = Calls(functions=functions, http=http)  # type: ignore[arg-type]
     examples = {"http": HttpTarget(url="http://x/"), "function": FunctionTarget(function="f")}
     assert {kind.tag for kind in TargetKinds((HTTP, FUNCTION))} == set(examples)
-    assert [calls.caller_of(target) for target in examples.values()] == [http, functions]
-    with pytest.raises(AssertionError, match="unreachable"):
-        calls.caller_of(PigeonTarget(loft="dover"))  # type: ignore[arg-type]
+
+    async def test() -> None:
+        with closing(Calls({}, threads=1, clock=SystemClock())) as calls:
+            callers = [calls.caller_of(target) for target in examples.values()]
+            assert [type(caller) for caller in callers] == [HttpCalls, FunctionCalls]
+            with pytest.raises(AssertionError, match="unreachable"):
+                calls.caller_of(PigeonTarget(loft="dover"))  # type: ignore[arg-type]
+
+    asyncio.run(test())

@@ -16,8 +16,6 @@ from rsched.worker.app import Worker
 from rsched.worker.runtime import Limits, Runtime
 from rsched.worker.targets.base import Callers
 from rsched.worker.targets.calls import Calls
-from rsched.worker.targets.function import FunctionCalls
-from rsched.worker.targets.http import HttpCalls
 from tests.worker.fake_store import FakeRenewer, FakeStore
 
 LIMITS = Limits(concurrency=10, lease_ms=60_000, renew_ms=20_000, margin_ms=5000, drain_ms=3000, poll_ms=50)
@@ -48,11 +46,9 @@ async def running(
     callers: Callers | None = None,
 ) -> AsyncIterator[Bench]:
     store, clock, exits = FakeStore(), clock or SystemClock(), []
-    functions = FunctionCalls(app.functions, threads=threads, clock=clock)
-    calls = HttpCalls() if http else None
-    callers = callers or Calls(functions=functions, http=calls)
+    calls = Calls(app.functions, threads=threads, clock=clock, http=http)
     runtime = Runtime(
-        store, FakeRenewer(store), worker=WorkerId("w_test"), queues=("default", "http"), callers=callers,
+        store, FakeRenewer(store), worker=WorkerId("w_test"), queues=("default", "http"), callers=callers or calls,
         limits=limits, clock=clock, log=logging.getLogger("test"), leave=exits.append,
     )  # fmt: skip
     stop = anyio.Event()
@@ -62,6 +58,4 @@ async def running(
             yield Bench(store, runtime, stop, exits)
             stop.set()
     finally:
-        functions.close()
-        if calls is not None:
-            calls.close()
+        calls.close()

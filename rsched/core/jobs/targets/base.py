@@ -70,6 +70,10 @@ class TargetKinds:
     def __iter__(self) -> Iterator[TargetKind[Any]]:
         return iter(self._kinds.values())
 
+    def own_queues(self) -> tuple[str, ...]:
+        """Returns the queues that belong to one kind each, such as `http`."""
+        return tuple(kind.own_queue for kind in self if kind.own_queue is not None)
+
     def of(self, target: msgspec.Struct) -> TargetKind[Any]:
         """Returns the kind of a target. KeyError where its type is not registered."""
         return self._kinds[type(target)]
