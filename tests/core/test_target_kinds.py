@@ -78,6 +78,14 @@ def parsed(**target: Any) -> PigeonSpec:
     return decode(json.dumps(body).encode(), PigeonSpec)
 
 
+def wrong(spec: JobSpec) -> dict[str, str]:
+    try:
+        check_job(spec)
+    except Invalid as error:
+        return dict(error.errors)
+    return {}
+
+
 def definition(spec: JobSpec) -> Definition:
     resolved, _ = records.resolve(spec, NOW)
     return records.definition_of(
@@ -92,8 +100,8 @@ def test_the_union_of_targets_is_what_is_registered() -> None:
 
 
 def test_its_fields_are_checked_and_errors_name_them() -> None:
-    assert list(check_job(parsed(loft="dover"))) == []
-    assert [e.field for e in check_job(parsed(loft="4"))] == ["target.loft"]
+    assert wrong(parsed(loft="dover")) == {}
+    assert wrong(parsed(loft="4")).keys() == {"target.loft"}
     with pytest.raises(Invalid) as caught:
         parsed(loft="dover", wings=2)
     assert [e.field for e in caught.value.errors] == ["target.wings"]
@@ -102,7 +110,7 @@ def test_its_fields_are_checked_and_errors_name_them() -> None:
 def test_its_queue_is_its_own() -> None:
     assert definition(parsed(loft="dover")).queue_key == "pigeons:default:1"
     taken = JobSpec(target=FunctionTarget(function="f", queue="pigeons"), schedule=parsed(loft="a").schedule)
-    assert [(e.field, "pigeon" in e.message) for e in check_job(taken)] == [("target.queue", True)]
+    assert "is kept for pigeon targets" in wrong(taken)["target.queue"]
 
 
 def test_a_run_with_a_payload_of_its_own_carries_that() -> None:

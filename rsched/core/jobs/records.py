@@ -11,6 +11,7 @@ from rsched.core.errors import FieldError, TooLarge, invalid
 from rsched.core.jobs.model import MAX_DEFINITION_BYTES, Definition, JobSpec, encode_definition, shared_fields
 from rsched.core.jobs.packed import JobHead, JobRecord, misfire_code, overlap_code
 from rsched.core.schedule import schedule as schedules
+from rsched.core.schedule.parsed import ParsedSchedules
 from rsched.core.schedule.schedule import Calendars, Resolved, Schedule
 from rsched.core.states import JobState
 
@@ -106,6 +107,18 @@ def first_due(schedule: Schedule, now: int) -> int:
     return due
 
 
-def resolve(spec: JobSpec, now: int, calendars: Calendars | None = None) -> tuple[Resolved, Schedule]:
-    """calendars: of the spec's team, as exclusions.calendars_of has them. Invalid."""
-    return schedules.resolve(spec, now_ms=now, calendars=calendars)
+def resolve(
+    spec: JobSpec, now: int, calendars: Calendars | None = None, *, parsed: ParsedSchedules | None = None
+) -> tuple[Resolved, Schedule]:
+    """Returns a job's schedule as of now.
+
+    Args:
+        spec: The job.
+        now: As of when (ms).
+        calendars: The holiday calendars of its team, by name.
+        parsed: Its schedules, where they were read already.
+
+    Raises:
+        Invalid: It names every wrong field.
+    """
+    return schedules.resolve(spec, now_ms=now, calendars=calendars, parsed=parsed)

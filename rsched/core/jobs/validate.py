@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -18,9 +18,10 @@ from rsched.core.ids import is_job_id
 from rsched.core.jobs.model import JobSpec
 from rsched.core.jobs.shapes import choices_at, fields_at
 from rsched.core.jobs.targets import TARGET_KINDS, check_slug, check_target
-from rsched.core.schedule.checks import check_schedules
+from rsched.core.schedule.parse import parse_schedules
+from rsched.core.schedule.parsed import ParsedSchedules
 
-__all__ = ["check_job", "check_name", "check_slug", "check_value", "decode", "parse_job"]
+__all__ = ["check_job", "check_name", "check_slug", "check_value", "decode", "parse_job", "parse_request"]
 
 MAX_NAME = 200
 MAX_DEPTH = 64
@@ -67,17 +68,42 @@ def _broken(raw: bytes) -> bool:
 
 def parse_job(raw: bytes) -> JobSpec:
     """The body of POST /v1/jobs. Invalid lists every field that cannot stand."""
+    return parse_request(raw).spec
+
+
+class ParsedJob(NamedTuple):
+    """A job that can stand, and its schedules as they were read."""
+
+    spec: JobSpec
+    schedules: ParsedSchedules
+
+
+def parse_request(raw: bytes) -> ParsedJob:
+    """Reads the body of POST /v1/jobs.
+
+    Args:
+        raw: JSON, as it came.
+
+    Raises:
+        Invalid: It lists every field that cannot stand.
+    """
     spec = decode(raw, JobSpec)
-    errors = [e for part in _FREE for e in _texts(part, spec)] if _suspect(raw) else []
-    if errors := errors or list(check_job(spec)):
+    if _suspect(raw) and (errors := [e for part in _FREE for e in _texts(part, spec)]):
         raise Invalid(errors=errors)
-    return spec
+    return check_job(spec)
 
 
-def check_job(spec: JobSpec) -> Found:
-    """Yields every field of a job that cannot stand."""
-    for check in _CHECKS:
-        yield from check(spec)
+def check_job(spec: JobSpec) -> ParsedJob:
+    """Returns the job with its schedules read. Raises Invalid, which lists every field that cannot stand."""
+    errors = [error for check in _CHECKS for error in check(spec)]
+    try:
+        schedules = parse_schedules(spec)
+    except Invalid as error:
+        errors += error.errors
+    errors += check_target(spec.target)
+    if errors:
+        raise Invalid(errors=errors)
+    return ParsedJob(spec, schedules)
 
 
 def _suspect(raw: bytes) -> bool:
@@ -216,12 +242,4 @@ def _misfire(spec: JobSpec) -> Found:
         )
 
 
-def _schedule(spec: JobSpec) -> Found:
-    yield from check_schedules(spec.schedule, spec.schedules, team=spec.team, name=spec.name)
-
-
-def _target(spec: JobSpec) -> Found:
-    yield from check_target(spec.target)
-
-
-_CHECKS: tuple[Callable[[JobSpec], Found], ...] = (_name, _tags, _timeout, _retry, _misfire, _schedule, _target)
+_CHECKS: tuple[Callable[[JobSpec], Found], ...] = (_name, _tags, _timeout, _retry, _misfire)

@@ -11,7 +11,7 @@ from rsched.core.cron.words import MONTHS, clock, day_groups, days, joined, minu
 from rsched.core.durations import format_duration
 from rsched.core.errors import Invalid
 from rsched.core.instants import format_utc, parse_instant
-from rsched.core.schedule.checks import parse_cron
+from rsched.core.schedule.parse import parse_cron
 from rsched.core.schedule.schedule import Calendars, Draft, Schedule, Scheduled, load
 from rsched.core.schedule.spec import ScheduleSpec
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rsched.core.cron.words import in_words, joined
 from rsched.core.durations import Duration, parse_duration
 from rsched.core.instants import format_utc, parse_instant
-from rsched.core.schedule.checks import parse_cron
 from rsched.core.schedule.exclusions import entries_of, names_in
+from rsched.core.schedule.parse import parse_cron
 from rsched.core.schedule.schedule import Draft, Scheduled
 from rsched.core.schedule.spec import ScheduleSpec
 from rsched.core.schedule.warnings import warnings

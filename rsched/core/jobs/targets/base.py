@@ -86,8 +86,7 @@ class TargetKinds:
         """Yields each wrong field of a target: what its kind finds, and a queue that belongs to another kind."""
         kind = self.of(target)
         yield from kind.check(target)
-        queue = kind.queue(target)
-        if kind.own_queue is None and queue in self._own_queues:
+        if kind.own_queue is None and (queue := kind.queue(target)) in self._own_queues:
             yield FieldError(
                 "target.queue", f"{queue!r} is kept for {self._own_queues[queue]} targets; choose another queue"
             )
