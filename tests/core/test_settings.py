@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from rsched.core.errors import Misconfigured
@@ -126,7 +125,8 @@ def test_a_misspelt_variable_is_found() -> None:
 def test_variables_are_named_by_kind_unless_all_kinds_share_the_setting() -> None:
     assert variable(ApiSettings, "port") == "RSCHED_API_PORT"
     assert variable(ApiSettings, "redis_url") == "RSCHED_REDIS_URL"
-    assert all(len(f.name) for f in msgspec.structs.fields(Settings))
+    for setting in Settings.__struct_fields__:
+        assert {variable(cls, setting) for cls in KINDS.values()} == {f"RSCHED_{setting.upper()}"}
 
 
 def test_the_page_of_operations_lists_every_setting_as_it_is() -> None:

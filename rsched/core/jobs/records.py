@@ -26,14 +26,22 @@ def body_hash(spec: JobSpec) -> str:
 # A record's body_hash holds the creating request's hash and, after a PUT, that of the last one behind a dot: a late
 # repeat of the create and a repeat of the PUT are both known again.
 def is_created_by(definition: Definition, request_hash: str) -> bool:
+    """Returns whether a request with this hash created the job."""
     return definition.body_hash.partition(".")[0] == request_hash
 
 
 def is_last_put_by(definition: Definition, request_hash: str) -> bool:
+    """Returns whether a request with this hash made the version that there is."""
     return definition.body_hash.rpartition(".")[2] == request_hash
 
 
 def hash_after_put(before: Definition, request_hash: str) -> str:
+    """Returns the body_hash of a job after a replace.
+
+    Args:
+        before: The definition that is replaced.
+        request_hash: Of the request that replaces it.
+    """
     return f"{before.body_hash.partition('.')[0]}.{request_hash}"
 
 

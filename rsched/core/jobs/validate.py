@@ -1,6 +1,6 @@
 """From the bytes of a request to a JobSpec that is safe to store; each refusal names its field and the fix.
 
-What of a schedule needs a clock or a team's calendars is checked by rsched.core.schedule.schedule.resolve.
+What of a schedule needs a clock or a team's calendars is found by rsched.core.schedule.schedule.resolve.
 """
 
 from __future__ import annotations
@@ -38,22 +38,30 @@ _EXPONENT = re.compile(rb"[eE][+-]?[0-9]{3}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FREE = ("name", "team", "payload", "target", "tags", "schedule", "schedules")
 T = TypeVar("T")
-Found = Iterator[FieldError]
+Errors = Iterator[FieldError]
 
 
 def decode(raw: bytes, kind: type[T]) -> T:
-    """raw (JSON) as `kind`. Invalid names the field whose type is wrong, or the whole body where it is no JSON."""
+    """Reads JSON as a type.
+
+    Args:
+        raw: As it came.
+        kind: The type.
+
+    Raises:
+        Invalid: It names the field whose type is wrong, or the whole body where that is not JSON.
+    """
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
         # The typed decoder tells of an unknown field even in a text that breaks off later.
         if _broken(raw):
-            raise invalid("", "the body is no valid JSON; send one UTF-8 JSON object") from None
+            raise invalid("", "the body is not valid JSON; send one UTF-8 JSON object") from None
         raise Invalid(errors=[_field_error(str(error), kind)]) from None
     except RecursionError:
         raise invalid("", f"is nested too deeply; keep to {MAX_DEPTH} levels") from None
     except ValueError as error:
-        raise invalid("", f"the body is no valid JSON ({error}); send one UTF-8 JSON object") from None
+        raise invalid("", f"the body is not valid JSON ({error}); send one UTF-8 JSON object") from None
 
 
 def _broken(raw: bytes) -> bool:
@@ -67,7 +75,7 @@ def _broken(raw: bytes) -> bool:
 
 
 def parse_job(raw: bytes) -> JobSpec:
-    """The body of POST /v1/jobs. Invalid lists every field that cannot stand."""
+    """Returns the job in the body of POST /v1/jobs. Raises Invalid, which lists every field that cannot stand."""
     return parse_request(raw).spec
 
 
@@ -131,7 +139,7 @@ def _field_error(text: str, kind: Any) -> FieldError:
         tags = " or ".join(kind.tag for kind in TARGET_KINDS)
         return FieldError(field, f"{message[:80]}; write {tags}")
     if message.startswith("Invalid enum value") and (choices := choices_at(kind, field)):
-        return FieldError(field, f"{message[19:80].strip()} is none of the choices; write {', '.join(choices)}")
+        return FieldError(field, f"{message[19:80].strip()} is not one of the choices; write {', '.join(choices)}")
     return FieldError(field, f"{message[:200]}; see /openapi.json for what it takes")
 
 
@@ -139,14 +147,20 @@ def _join(field: str, name: str) -> str:
     return f"{field}.{name}" if field else name
 
 
-def _texts(part: str, spec: JobSpec) -> Found:
+def _texts(part: str, spec: JobSpec) -> Errors:
     """What no text or number anywhere may be: NUL, a lone surrogate, NaN, over 64 bits, nested without end."""
     value = getattr(spec, part)
     return check_value(value, part)
 
 
-def check_value(value: Any, field: str, depth: int = 1) -> Found:
-    """Whether free JSON, or a struct that holds some, can be kept and handed on unchanged."""
+def check_value(value: Any, field: str, depth: int = 1) -> Errors:
+    """Yields why free JSON, or a struct that holds some, cannot be kept and handed on unchanged.
+
+    Args:
+        value: The JSON.
+        field: Where it stands, for errors.
+        depth: How deep that is, from 1.
+    """
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if depth > MAX_DEPTH:
@@ -170,15 +184,15 @@ def check_value(value: Any, field: str, depth: int = 1) -> Found:
             yield from check_value(item, f"{field}[{i}]", depth + 1)
 
 
-def _check_text(text: str, field: str) -> Found:
+def _check_text(text: str, field: str) -> Errors:
     if "\0" in text:
         yield FieldError(field.replace("\0", ""), "must not contain a NUL character; take it out")
     elif not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
         yield FieldError(field.encode(errors="replace").decode(), "has half a surrogate pair; send whole characters")
 
 
-def check_name(name: str, field: str = "name") -> Found:
-    """A job's name: free text without control characters."""
+def check_name(name: str, field: str = "name") -> Errors:
+    """Yields what is wrong with a job's name: free text without control characters."""
     if not 1 <= len(name) <= MAX_NAME:
         yield FieldError(field, f"has {len(name)} characters; write 1 to {MAX_NAME}")
     elif _CONTROL.search(name):
@@ -187,13 +201,13 @@ def check_name(name: str, field: str = "name") -> Found:
         yield FieldError(field, "looks like a job_id; choose another name")
 
 
-def _name(spec: JobSpec) -> Found:
+def _name(spec: JobSpec) -> Errors:
     if spec.name is not None:
         yield from check_name(spec.name)
     yield from check_slug(spec.team, "team")
 
 
-def _tags(spec: JobSpec) -> Found:
+def _tags(spec: JobSpec) -> Errors:
     if len(spec.tags) > MAX_TAGS:
         yield FieldError("tags", f"has {len(spec.tags)} entries; keep to {MAX_TAGS}")
     for i, tag in enumerate(spec.tags[:MAX_TAGS]):
@@ -202,24 +216,24 @@ def _tags(spec: JobSpec) -> Found:
             yield FieldError(f"tags[{i}]", f"{tag!r} is there twice; list it once")
 
 
-def _timeout(spec: JobSpec) -> Found:
+def _timeout(spec: JobSpec) -> Errors:
     if not (0 < spec.timeout_s <= MAX_TIMEOUT_S):
         yield FieldError("timeout_s", f"must be more than 0 and at most {MAX_TIMEOUT_S} seconds")
     elif spec.timeout_s < 0.001:
         yield FieldError("timeout_s", "must be at least 0.001 seconds")
 
 
-def _duration(value: str | int | float, *, field: str, most_ms: int | None = None) -> Found:
+def _duration(value: str | int | float, *, field: str, most_ms: int | None = None) -> Errors:
     try:
-        found = parse_duration(value)
+        ms = parse_duration(value)
     except ValueError as error:
         yield FieldError(field, str(error))
         return
-    if most_ms is not None and found > most_ms:
+    if most_ms is not None and ms > most_ms:
         yield FieldError(field, f"must be at most {most_ms // 86_400_000} days")
 
 
-def _retry(spec: JobSpec) -> Found:
+def _retry(spec: JobSpec) -> Errors:
     retry = spec.retry
     if not 1 <= retry.max_attempts <= MAX_ATTEMPTS:
         yield FieldError("retry.max_attempts", f"must be 1 to {MAX_ATTEMPTS}")
@@ -229,7 +243,7 @@ def _retry(spec: JobSpec) -> Found:
     yield from _duration(retry.cap, field="retry.cap", most_ms=MAX_PAUSE_MS)
 
 
-def _misfire(spec: JobSpec) -> Found:
+def _misfire(spec: JobSpec) -> Errors:
     grace, window = spec.misfire.grace, spec.misfire.catchup_window
     wrong = [*_duration(grace, field="misfire.grace")]
     if window is not None:
@@ -242,4 +256,4 @@ def _misfire(spec: JobSpec) -> Found:
         )
 
 
-_CHECKS: tuple[Callable[[JobSpec], Found], ...] = (_name, _tags, _timeout, _retry, _misfire)
+_CHECKS: tuple[Callable[[JobSpec], Errors], ...] = (_name, _tags, _timeout, _retry, _misfire)

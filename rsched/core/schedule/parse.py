@@ -36,13 +36,20 @@ class Scheduled(Protocol):
     """What has a schedule: a JobSpec, a Definition. One of schedule and schedules is given."""
 
     @property
-    def schedule(self) -> ScheduleSpec | None: ...
+    def schedule(self) -> ScheduleSpec | None:
+        """The one schedule."""
+
     @property
-    def schedules(self) -> Sequence[ScheduleSpec]: ...
+    def schedules(self) -> Sequence[ScheduleSpec]:
+        """Several schedules."""
+
     @property
-    def team(self) -> str: ...
+    def team(self) -> str:
+        """The team that owns the job."""
+
     @property
-    def name(self) -> str | None: ...
+    def name(self) -> str | None:
+        """The job's name."""
 
 
 def parse_schedules(job: Scheduled) -> ParsedSchedules:
@@ -219,8 +226,8 @@ def _check_company(spec: ScheduleSpec, reader: _Reader) -> None:
     """Refuses more than one kind, and fields beside a kind that they do not go with."""
     kinds = [kind for kind in KINDS if getattr(spec, kind) is not None]
     if len(kinds) != 1:
-        found = f"found {' and '.join(kinds)}" if kinds else "found none of them"
-        reader.refuse("", f"{found}; write exactly one of cron, every, at, delay")
+        there = f"found {' and '.join(kinds)}" if kinds else "found none of them"
+        reader.refuse("", f"{there}; write exactly one of cron, every, at, delay")
     # As most are: nothing beside the kind.
     beside = (spec.timezone, spec.anchor, spec.second, spec.year, spec.dst, spec.start, spec.end, spec.max_runs)
     if not spec.exclude and beside == _NOTHING:

@@ -15,7 +15,9 @@ _RULE = ("cron", "second", "year", "dst")
 
 
 def keep_grid(new: Scheduled, old: Scheduled) -> tuple[ScheduleSpec | None, list[ScheduleSpec]]:
-    """The schedule and schedules of new, unresolved as they are, with what they leave out taken from old (resolved).
+    """Returns the schedule and schedules of new, with what they leave out taken from old.
+
+    new is unresolved, and stays so; old is resolved.
 
     An interval of the same length keeps its anchor; max_runs of the same rule goes on counting from its start.
     """

@@ -59,7 +59,7 @@ class Resolved(NamedTuple):
 
 
 def calendar_names(job: Scheduled) -> frozenset[str]:
-    """The calendars of the team that the job's exclusions name."""
+    """Returns the holiday calendars of the team that the job's exclusions name."""
     specs = [job.schedule] if job.schedule is not None else job.schedules
     return frozenset(name for spec in specs if spec.exclude for name in names_in(spec.exclude))
 
@@ -67,8 +67,10 @@ def calendar_names(job: Scheduled) -> frozenset[str]:
 def resolve(
     job: Scheduled, *, now_ms: int, calendars: Calendars | None = None, parsed: ParsedSchedules | None = None
 ) -> tuple[Resolved, Schedule]:
-    """Fixes what depends on now: a delay becomes `at`, an interval gets its anchor (the start, if it has one), cron its zone,
-    max_runs its start; entries of one meaning become one. What comes back is valid input again.
+    """Fixes what depends on now, and returns the text of that, valid input again, and what has the occurrences.
+
+    A delay becomes `at`, an interval gets its anchor (the start, if it has one), cron its zone, max_runs its start; entries
+    of one meaning become one.
 
     Args:
         job: Whose schedule it is.

@@ -14,8 +14,10 @@ KINDS = ("cron", "every", "at", "delay")
 
 
 class DstPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What cron does where the clocks change. What is left out: a job of every hour follows elapsed time (skip, both), any
-    other fires each wall slot once (shift, first), as vixie cron does.
+    """What cron does where the clocks change.
+
+    What is left out: a job of every hour follows elapsed time (skip, both), any other fires each wall slot once (shift,
+    first), as vixie cron does.
 
     Attributes:
         gap: Slots that the clock jumps over have one run at the first instant after it (shift), or none (skip).

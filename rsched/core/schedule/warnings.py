@@ -20,7 +20,13 @@ _SAMPLE = 100  # occurrences that are looked at for how close they come
 
 
 def warnings(job: Scheduled, *, now_ms: int, calendars: Calendars | None = None) -> list[str]:
-    """Texts with the fix, for a schedule that resolve() accepts; give the resolved one. now_ms: after which runs count."""
+    """Returns texts with the fix.
+
+    Args:
+        job: With a schedule that resolve() has resolved.
+        now_ms: After which instant (ms) runs count.
+        calendars: The team's holiday calendars, by name.
+    """
     out: list[str] = []
     specs = list(job.schedules) if job.schedule is None else [job.schedule]
     seen: dict[str, int] = {}

@@ -22,7 +22,7 @@ _OVERLAP = {"first": "the first time only", "both": "both times"}
 
 
 def describe(job: Scheduled | ScheduleSpec | Sequence[ScheduleSpec]) -> str:
-    """Such as "at 02:00 every day, in Asia/Kolkata"; several schedules joined with "; and ".
+    """Returns a sentence such as "at 02:00 every day, in Asia/Kolkata"; several schedules are joined with "; and ".
 
     For a schedule that resolve() accepts, resolved or not. H is read for the job's team and name, so give the job.
     """
@@ -88,7 +88,7 @@ def _rule(spec: ScheduleSpec, job: Scheduled) -> str:
 
 
 def _within(value: Duration) -> str:
-    """ "hour" for one hour, else "2 hours": what stands after "every" and "the"."""
+    """What stands after "every" and "the": "hour" for one hour, else "2 hours"."""
     words = duration_words(value)
     return words.removeprefix("1 ") if words.startswith("1 ") else words
 

@@ -1,5 +1,6 @@
-"""Declares every setting, once: one frozen struct for each kind of process, with units in the names
-and the reason beside each default.
+"""Every setting, declared once, with its unit in the name and the reason beside the default.
+
+One frozen struct for each kind of process.
 """
 
 from __future__ import annotations
@@ -124,6 +125,7 @@ class WorkerSettings(Measured, frozen=True, kw_only=True):
     ] = 0
 
     def __post_init__(self) -> None:
+        """Puts the number in the place of a default that follows from another setting."""
         if self.threads == 0:
             msgspec.structs.force_setattr(self, "threads", min(self.concurrency, 32))
 

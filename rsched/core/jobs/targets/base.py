@@ -63,11 +63,13 @@ class TargetKinds:
     """The kinds of targets that there are, by their types."""
 
     def __init__(self, kinds: Iterable[TargetKind[Any]]) -> None:
+        """Takes the kinds, in the order in which they are named to people."""
         self._kinds: Mapping[type, TargetKind[Any]] = {kind.struct: kind for kind in kinds}
         self._own_queues = {k.own_queue: k.tag for k in self if k.own_queue is not None}
         self._own_queues |= {queue: queue for queue in _PLANNED_QUEUES}
 
     def __iter__(self) -> Iterator[TargetKind[Any]]:
+        """Iterates over the kinds."""
         return iter(self._kinds.values())
 
     def own_queues(self) -> tuple[str, ...]:
