@@ -71,4 +71,6 @@ _values_of = attrgetter(*_NAMES)
 
 def shared_fields(job: JobFields) -> dict[str, Any]:
     """Returns the fields that every form of a job has, by name, to make another form of it."""
+    if job.__struct_fields__ == _NAMES:
+        return msgspec.structs.asdict(job)
     return dict(zip(_NAMES, _values_of(job), strict=True))
