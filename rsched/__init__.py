@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rsched.client import JobOptions as JobOptions
     from rsched.client import Page as Page
     from rsched.client import Preview as Preview
+    from rsched.core.answers import JobView as JobView
+    from rsched.core.answers import RunView as RunView
     from rsched.core.errors import Conflict as Conflict
     from rsched.core.errors import DurabilityUnknown as DurabilityUnknown
     from rsched.core.errors import FieldError as FieldError
@@ -33,9 +35,7 @@ if TYPE_CHECKING:
     from rsched.core.jobs.model import FunctionTarget as FunctionTarget
     from rsched.core.jobs.model import HttpTarget as HttpTarget
     from rsched.core.jobs.model import JobSpec as JobSpec
-    from rsched.core.jobs.model import JobView as JobView
     from rsched.core.jobs.model import RetryPolicy as RetryPolicy
-    from rsched.core.jobs.model import RunView as RunView
     from rsched.core.jobs.model import ScheduleSpec as ScheduleSpec
     from rsched.worker.app import App as App
     from rsched.worker.app import Worker as Worker
@@ -48,9 +48,8 @@ _NAMES = {
         "Conflict", "DurabilityUnknown", "FieldError", "Invalid", "Misconfigured", "NotFound", "Rejected", "RschedError",
         "ShardClosed", "TooLarge", "Unavailable", "VersionConflict",
     ),
-    "rsched.core.jobs.model": (
-        "FunctionTarget", "HttpTarget", "JobSpec", "JobView", "RetryPolicy", "RunView", "ScheduleSpec",
-    ),
+    "rsched.core.answers": ("JobView", "RunView"),
+    "rsched.core.jobs.model": ("FunctionTarget", "HttpTarget", "JobSpec", "RetryPolicy", "ScheduleSpec"),
     "rsched.worker.app": ("App", "Worker"),
     "rsched.worker.context": ("JobContext",),
 }  # fmt: skip

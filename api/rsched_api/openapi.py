@@ -15,10 +15,20 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from rsched.core.answers import BackfillView, BulkAnswer, CalendarView, ForecastView, Preview, SkipView
-from rsched.core.jobs.model import JobSpec, JobView, RunView
+from rsched.core.answers import (
+    BackfillView,
+    BulkAnswer,
+    CalendarView,
+    ForecastView,
+    JobView,
+    Preview,
+    RunView,
+    SkipView,
+)
+from rsched.core.jobs.model import JobSpec
 from rsched.core.states import JobState, RunState
 from rsched.version import __version__
+from rsched_api.descriptions import describe
 from rsched_api.http.ack import ACKS, HEADER, changes
 from rsched_api.http.batch_body import MAX_BATCH_BYTES, MAX_JOBS, BatchAnswer, BatchRequest
 from rsched_api.http.problems import Problem
@@ -219,6 +229,8 @@ _PAGES = (("JobPage", "JobView"), ("RunPage", "RunView"), ("SkipPage", "SkipView
 def document() -> dict[str, Any]:
     """The whole document, ready for JSON."""
     _, components = msgspec.json.schema_components(_TYPES, ref_template="#/components/schemas/{name}")
+    describe(components)
+    _say_what_is_always_there(components["JobView"], JobView)
     for page, item in _PAGES:
         components[page] = {
             "type": "object",
@@ -258,6 +270,13 @@ def _patch() -> dict[str, Any]:
         ),
         "properties": {name: {"description": f"As in JobSpec: {name}"} for name in fields},
     }
+
+
+def _say_what_is_always_there(schema: dict[str, Any], view: type[JobView]) -> None:
+    """A view shares its fields, and their defaults, with what people send; unlike that it has all of them but a few."""
+    schema["required"] = [name for name in view.__struct_fields__ if name not in view.leaves_out]
+    for name in schema["required"]:
+        schema["properties"][name].pop("default", None)
 
 
 def _ref(name: str) -> dict[str, str]:

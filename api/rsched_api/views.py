@@ -9,21 +9,11 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from rsched.core.answers import SkipView
+from rsched.core.answers import AttemptView, JobView, MisfireView, PauseView, RetryView, RunView, SkipView
 from rsched.core.errors import RschedError
 from rsched.core.ids import JobId, split_run_id
 from rsched.core.instants import format_local, format_utc
-from rsched.core.jobs.model import (
-    AttemptView,
-    JobView,
-    Misfire,
-    MisfirePolicy,
-    MisfireView,
-    PauseView,
-    RetryPolicy,
-    RetryView,
-    RunView,
-)
+from rsched.core.jobs.model import Misfire, MisfirePolicy, RetryPolicy, shared_fields
 from rsched.core.jobs.packed import JobRecord, RunRecord, misfire_policy_of
 from rsched.core.schedule import schedule as schedules
 from rsched.core.schedule.schedule import Calendars
@@ -79,30 +69,35 @@ def missed_policy(record: JobRecord) -> MisfirePolicy:
     return record.definition.misfire_policy if head.kind == "o" else "skip"
 
 
-def job_view(job_id: JobId, record: JobRecord, now: int, calendars: Calendars | None = None) -> JobView:
-    """calendars: those that the job's schedule names."""
-    d = record.definition
+def job_view(
+    job_id: JobId, record: JobRecord, now: int, calendars: Calendars | None = None, *, warnings: Sequence[str] = ()
+) -> JobView:
+    """Returns a job as people see it.
+
+    Args:
+        job_id: Its id.
+        record: What is kept of it.
+        now: After which instant (ms) the next run counts.
+        calendars: Those that the job's schedule names.
+        warnings: About the schedule.
+    """
+    definition = record.definition
+    fields = shared_fields(definition) | {
+        "retry": _retry_view(definition.retry),
+        "misfire": _misfire_view(definition.misfire),
+        "pause": _pause_view(record),
+        "warnings": warnings,
+    }
+    # Unset fields are left out of the JSON; whoever reads it has their empty defaults again.
+    fields |= {name: msgspec.UNSET for name in JobView.leaves_out if not fields.get(name)}
     return JobView(
+        **fields,
         job_id=job_id,
-        name=d.name,
-        team=d.team,
-        schedule=d.schedule,
-        schedules=d.schedules,
-        target=d.target,
-        payload=d.payload,
-        timeout_s=d.timeout_s,
-        retry=_retry_view(d.retry),
-        misfire_policy=d.misfire_policy,
-        misfire=_misfire_view(d.misfire),
-        overlap=d.overlap,
-        priority=d.priority,
-        tags=d.tags,
         state=record.head.state.value,
         next_run_at=next_run_at(record, now, calendars),
         version=record.head.version,
-        created_at=_utc(d.created_at),
-        updated_at=_utc(d.updated_at),
-        pause=_pause_view(record),
+        created_at=_utc(definition.created_at),
+        updated_at=_utc(definition.updated_at),
     )
 
 
@@ -119,8 +114,7 @@ def job_response(
     headers = {"ETag": f'"{record.head.version}"'}
     if status == 201:
         headers["Location"] = f"/v1/jobs/{job_id}"
-    view = job_view(job_id, record, now, calendars)
-    return respond(msgspec.structs.replace(view, warnings=list(told)) if told else view, status, headers)
+    return respond(job_view(job_id, record, now, calendars, warnings=told), status, headers)
 
 
 def _instant(ms: int | None) -> str | None:

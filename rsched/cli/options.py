@@ -97,7 +97,7 @@ def read_toml(option: str | None) -> dict[str, Any]:
     except OSError as error:
         raise Misconfigured(f"{path}: {error.strerror}; correct --config or RSCHED_CONFIG") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"{path} is no TOML: {error}") from None
+        raise Misconfigured(f"{path} is not valid TOML: {error}") from None
 
 
 def text_of(option: str, value: str) -> str:
@@ -117,7 +117,7 @@ def json_of(option: str, value: str) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise typer.BadParameter(
-            f"""is no JSON ({error}); put it in single quotes, such as '{{"a": 1}}' or '"text"', or write @file""",
+            f"""is not valid JSON ({error}); put it in single quotes, such as '{{"a": 1}}' or '"text"', or write @file""",
             param_hint=option,
         ) from None
 
@@ -136,3 +136,13 @@ def length_of(value: str) -> str | float:
         return float(value)
     except ValueError:
         return value
+
+
+def seconds_of(option: str, value: str) -> float:
+    """A duration as typed, in seconds."""
+    from rsched.core.durations import parse_duration
+
+    try:
+        return parse_duration(length_of(value)) / 1000
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rsched.cli.output import clean, print_fields, print_table
+from rsched.core.answers import JobView, PauseView, RunView
 from rsched.core.errors import RschedError
-from rsched.core.jobs.model import HttpTarget, JobView, PauseView, RetryPolicy, RunView, ScheduleSpec, Target
+from rsched.core.jobs.model import JobFields, RetryPolicy, ScheduleSpec
+from rsched.core.jobs.targets import Target, summary_of
 
 if TYPE_CHECKING:
     from rsched.client import Page
@@ -62,12 +64,6 @@ def _length(value: Any) -> str:
     return value if isinstance(value, str) else f"{value:g}s"
 
 
-def target_text(target: Target) -> str:
-    if isinstance(target, HttpTarget):
-        return f"{target.method} {target.url}"
-    return f"{target.function} on {target.queue}"
-
-
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
@@ -75,113 +71,127 @@ def _json(value: Any) -> str:
 def jobs(page: Page[JobView]) -> None:
     rows = [
         (
-            j.job_id,
-            j.name or "-",
-            j.team,
-            j.state,
-            j.next_run_at or "-",
-            schedule_text(j),
-            target_text(j.target),
+            job.job_id,
+            job.name or "-",
+            job.team,
+            job.state,
+            job.next_run_at or "-",
+            schedule_text(job),
+            summary_of(job.target),
         )
-        for j in page.items
+        for job in page.items
     ]
     print_table(("JOB", "NAME", "TEAM", "STATE", "NEXT RUN", "SCHEDULE", "TARGET"), rows, styles=("cyan",))
     _more(page)
 
 
-def job(j: JobView) -> None:
-    specs = [j.schedule] if j.schedule else j.schedules
-    pairs = [("job_id", j.job_id), ("name", j.name or "-"), ("team", j.team), ("state", j.state)]
+def job(job: JobView) -> None:
+    specs = [job.schedule] if job.schedule else job.schedules
+    pairs = [("job_id", job.job_id), ("name", job.name or "-"), ("team", job.team), ("state", job.state)]
     for spec in specs:
         pairs.append(("schedule", ", ".join(filter(None, (_schedule_text(spec), _bounds(spec))))))
     pairs += [
-        ("in words", _in_words(j) or "-"),
-        ("next_run_at", j.next_run_at or "-"),
-        ("target", target_text(j.target)),
-        *_call(j.target),
-        ("payload", _json(j.payload)),
-        ("timeout_s", f"{j.timeout_s:g}"),
-        ("retry", _retry(j.retry)),
-        ("misfire", _misfire(j)),
-        ("overlap", j.overlap),
-        ("priority", j.priority),
-        ("tags", ", ".join(j.tags) or "-"),
-        ("version", str(j.version)),
-        ("created_at", j.created_at),
-        ("updated_at", j.updated_at),
+        ("in words", _in_words(job) or "-"),
+        ("next_run_at", job.next_run_at or "-"),
+        *(row for name in JobFields.__struct_fields__ if name not in _SAID_ELSEWHERE for row in _field(job, name)),
+        ("version", str(job.version)),
+        ("created_at", job.created_at),
+        ("updated_at", job.updated_at),
     ]
-    if j.pause is not None:
-        pairs += [("pause", _pause(j.pause)), ("note", j.pause.note or "-")]
-    if j.skipped:
-        pairs.append(("skipped", ", ".join(f"{total} {reason}" for reason, total in j.skipped.items())))
+    if job.pause is not None:
+        pairs += [("pause", _pause(job.pause)), ("note", job.pause.note or "-")]
+    if job.skipped:
+        pairs.append(("skipped", ", ".join(f"{total} {reason}" for reason, total in job.skipped.items())))
     print_fields(pairs)
 
 
+# Beside other fields, or above them.
+_SAID_ELSEWHERE = ("name", "team", "schedule", "schedules", "misfire_policy")
+
+
+def _field(job: JobView, name: str) -> list[tuple[str, str]]:
+    """The rows of one field of a job."""
+    value = getattr(job, name)
+    match name:
+        case "target":
+            return [(name, summary_of(value)), *_call(value)]
+        case "retry":
+            return [(name, _retry(value))]
+        case "misfire":
+            return [(name, _misfire(job))]
+        case "tags":
+            return [(name, ", ".join(value) or "-")]
+        case "overlap" | "priority":
+            return [(name, value)]
+        case _:
+            return [(name, f"{value:g}" if isinstance(value, float) else _json(value))]
+
+
 def _call(target: Target) -> list[tuple[str, str]]:
-    """What is sent beside the payload, where there is something."""
-    names = ("headers", "body") if isinstance(target, HttpTarget) else ("args", "kwargs")
-    return [(f"  {name}", _json(value)) for name in names if (value := getattr(target, name)) not in ([], {}, None)]
+    """What is sent beside the payload: the target's fields of JSON, where there is something in them."""
+    fields = [name for name in target.__struct_fields__ if not isinstance(getattr(target, name), str)]
+    return [(f"  {name}", _json(value)) for name in fields if (value := getattr(target, name)) not in ([], {}, None)]
 
 
-def _retry(r: RetryPolicy) -> str:
-    wait = f"{r.backoff} from {_length(r.base)}"
-    if r.backoff == "exponential":
-        wait += f" times {r.factor:g} up to {_length(r.cap)}"
-    return f"{r.max_attempts} attempts, {wait}, jitter {r.jitter}"
+def _retry(retry: RetryPolicy) -> str:
+    wait = f"{retry.backoff} from {_length(retry.base)}"
+    if retry.backoff == "exponential":
+        wait += f" times {retry.factor:g} up to {_length(retry.cap)}"
+    return f"{retry.max_attempts} attempts, {wait}, jitter {retry.jitter}"
 
 
-def _misfire(j: JobView) -> str:
-    old = j.misfire.catchup_window
+def _misfire(job: JobView) -> str:
+    old = job.misfire.catchup_window
     ended = "" if old is None else f", skip what was missed over {_length(old)} ago"
-    return f"{j.misfire_policy} when over {_length(j.misfire.grace)} late{ended}"
+    return f"{job.misfire_policy} when over {_length(job.misfire.grace)} late{ended}"
 
 
-def _pause(p: PauseView) -> str:
+def _pause(pause: PauseView) -> str:
     """Until when, and what becomes of the occurrences missed until then."""
-    return f"until {p.until or 'it is resumed'}, then {p.missed} of what was missed"
+    return f"until {pause.until or 'it is resumed'}, then {pause.missed} of what was missed"
 
 
 def runs(page: Page[RunView]) -> None:
     rows = [
         (
-            r.run_id,
-            r.status,
-            str(r.attempt),
-            r.scheduled_at,
-            _number(r.lateness_ms),
-            _number(r.duration_s),
-            r.error or "-",
+            run.run_id,
+            run.status,
+            str(run.attempt),
+            run.scheduled_at,
+            _number(run.lateness_ms),
+            _number(run.duration_s),
+            run.error or "-",
         )
-        for r in page.items
+        for run in page.items
     ]
     columns = ("RUN", "STATUS", "ATTEMPT", "SCHEDULED AT", "LATE MS", "SECONDS", "ERROR")
     print_table(columns, rows, styles=("cyan",))
     _more(page)
 
 
-def run(r: RunView) -> None:
+def run(run: RunView) -> None:
     print_fields(
         [
-            ("run_id", r.run_id),
-            ("job_id", r.job_id),
-            ("status", r.status),
-            ("attempt", str(r.attempt)),
-            ("scheduled_at", r.scheduled_at),
-            ("started_at", r.started_at or "-"),
-            ("finished_at", r.finished_at or "-"),
-            ("duration_s", _number(r.duration_s)),
-            ("lateness_ms", _number(r.lateness_ms)),
-            ("error", r.error or "-"),
+            ("run_id", run.run_id),
+            ("job_id", run.job_id),
+            ("status", run.status),
+            ("attempt", str(run.attempt)),
+            ("scheduled_at", run.scheduled_at),
+            ("started_at", run.started_at or "-"),
+            ("finished_at", run.finished_at or "-"),
+            ("duration_s", _number(run.duration_s)),
+            ("lateness_ms", _number(run.lateness_ms)),
+            ("error", run.error or "-"),
         ]
     )
-    if r.payload is not msgspec.UNSET:
-        print_fields([("payload", _json(r.payload))])
-    if r.attempts is msgspec.UNSET or not r.attempts:
+    if run.payload is not msgspec.UNSET:
+        print_fields([("payload", _json(run.payload))])
+    if run.attempts is msgspec.UNSET or not run.attempts:
         return
     print()
     rows = [
         (str(a.attempt), a.status, str(a.fence), a.worker, a.started_at or "-", _number(a.duration_s), a.error or "-")
-        for a in r.attempts
+        for a in run.attempts
     ]
     print_table(("ATTEMPT", "STATUS", "FENCE", "WORKER", "STARTED AT", "SECONDS", "ERROR"), rows)
 

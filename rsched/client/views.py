@@ -11,11 +11,11 @@ from rsched.core.answers import (
     BulkAnswer,
     CalendarView,
     ForecastView,
+    JobView,
     Occurrence,
     Preview,
     SkipView,
 )
-from rsched.core.jobs.model import JobView
 
 __all__ = [
     "BackfillView",

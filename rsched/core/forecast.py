@@ -1,5 +1,7 @@
-"""How many runs come due in each minute to come, and what windows would make of the spikes. Pure arithmetic over groups of
-jobs that share a schedule; no job is expanded by itself."""
+"""How many runs come due in each minute to come, and what windows would make of the spikes.
+
+Pure arithmetic over groups of jobs that share a schedule; no job is expanded by itself.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ SPIKES = 10
 
 
 class Spike(NamedTuple):
-    """minute: index from the start; runs due in it, and by team, most first."""
+    """A minute that stands out.
+
+    Attributes:
+        minute: Its index from the start.
+        runs: Due in it.
+        teams: Their runs, most first.
+    """
 
     minute: int
     runs: float
@@ -24,6 +32,7 @@ class Forecast:
     """Runs per minute from start_ms (a whole minute) on, by team."""
 
     def __init__(self, start_ms: int, minutes: int) -> None:
+        """Takes where it begins (ms, a whole minute) and how many minutes it has."""
         self.start_ms, self.minutes = start_ms, minutes
         self.teams: dict[str, list[float]] = {}
         # What has no window yet and could get one: what is due by the calendar or once.
@@ -32,7 +41,14 @@ class Forecast:
     def add(
         self, team: str, occurrences: Iterable[tuple[int, float]], *, window_ms: int = 0, movable: bool = True
     ) -> None:
-        """occurrences: (instant ms, how many runs). movable: a window would spread them, if they have none."""
+        """Adds the occurrences of a group of jobs that share a schedule.
+
+        Args:
+            team: Whose jobs they are.
+            occurrences: (instant in ms, how many runs).
+            window_ms: Over how long each of them is spread.
+            movable: A window would spread them, if they have none.
+        """
         row = self.teams.setdefault(team, [0.0] * self.minutes)
         for at, runs in occurrences:
             if window_ms > MINUTE_MS:
@@ -54,12 +70,13 @@ class Forecast:
             minute += 1
 
     def total(self) -> list[float]:
+        """Returns the runs of all teams, by minute."""
         return (
             [sum(column) for column in zip(*self.teams.values(), strict=True)] if self.teams else [0.0] * self.minutes
         )
 
     def spikes(self) -> list[Spike]:
-        """The minutes with the most runs, of those with at least twice the average."""
+        """Returns the minutes with the most runs, of those with at least twice the average."""
         total = self.total()
         average = sum(total) / max(len(total), 1)
         top = sorted(range(len(total)), key=lambda m: (-total[m], m))[:SPIKES]
@@ -70,7 +87,7 @@ class Forecast:
         ]
 
     def flattened(self) -> list[tuple[int, float]]:
-        """(window in minutes, the highest minute if all that is due at once were spread over such a window)."""
+        """Returns (window in minutes, the highest minute if all that is due at once were spread over such a window)."""
         total = self.total()
         fixed = [t - s for t, s in zip(total, self._sharp, strict=True)]
         return [(w, max(_smoothed(fixed, self._sharp, w), default=0.0)) for w in WINDOWS_M]
@@ -87,7 +104,13 @@ def _smoothed(fixed: Sequence[float], sharp: Sequence[float], width: int) -> lis
 
 
 def interval_counts(first_ms: int, every_ms: int, until_ms: int) -> list[tuple[int, float]]:
-    """The occurrences first, first + every, ... before until_ms, those of one minute together."""
+    """Returns the occurrences of an interval as (instant ms, how many), those of one minute together.
+
+    Args:
+        first_ms: The first of them.
+        every_ms: The length of the interval.
+        until_ms: Before when the last of them is.
+    """
     if every_ms >= MINUTE_MS:
         return [(t, 1.0) for t in range(first_ms, until_ms, every_ms)]
     out: Counter[int] = Counter()

@@ -33,38 +33,45 @@ def _encode(bits: int, characters: int) -> str:
 
 
 def derive_job_id(team: str, handle: str, incarnation: int) -> JobId:
-    """The id of the `incarnation`-th job (from 1) that team gave this handle (its name, or its idempotency key)."""
+    """Returns the id of a job.
+
+    Args:
+        team: The team that owns it.
+        handle: The idempotency handle: its name, or its idempotency key.
+        incarnation: Which job of this handle it is, from 1.
+    """
     digest = hashlib.blake2b(f"{team}\0{incarnation}\0{handle}".encode(), digest_size=9).digest()
     return JobId("j_" + _encode(int.from_bytes(digest) >> 7, 13))
 
 
 def short_hash(text: str, characters: int = 4) -> str:
-    """`characters` base32 characters that depend on text alone."""
+    """Returns so many base32 characters, which depend on text alone."""
     digest = hashlib.blake2b(text.encode(), digest_size=10).digest()
     return _encode(int.from_bytes(digest), characters)
 
 
 def is_job_id(text: str) -> bool:
+    """Returns whether text has the form of a job_id."""
     return _JOB_ID.fullmatch(text) is not None
 
 
 def partition_of(job_id: JobId) -> int:
-    """0 to 1023."""
+    """Returns the number of the job's partition, 0 to 1023."""
     return _VALUE[job_id[2]] * 32 + _VALUE[job_id[3]]
 
 
 def run_id_of(job_id: JobId, scheduled_at: int) -> RunId:
-    """The run key of an occurrence; scheduled_at in ms."""
+    """Returns the id of the run of an occurrence; scheduled_at in ms."""
     return RunId(f"{job_id}:{scheduled_at}")
 
 
 def manual_run_id_of(job_id: JobId, triggered_at: int, suffix: str) -> RunId:
-    """As lua/trigger.lua makes it. suffix: 4 characters of short_hash."""
+    """Returns the id of a manual run, as lua/jobs/trigger.lua makes it; suffix: 4 characters of short_hash."""
     return RunId(f"{job_id}:m-{triggered_at}-{suffix}")
 
 
 def split_run_id(text: str) -> tuple[JobId, int, bool] | None:
-    """(job_id, scheduled_at ms, is manual), or None where text is no run id."""
+    """Returns (job_id, scheduled_at ms, is manual), or None where text is not a run id."""
     m = _RUN_ID.fullmatch(text)
     if m is None or (m[2] is None) != (m[4] is None):
         return None

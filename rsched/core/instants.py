@@ -17,10 +17,20 @@ _RFC3339 = re.compile(
 
 
 def parse_instant(text: str) -> int:
-    """Milliseconds since 1970, what is finer dropped. ValueError with the fix where text is no RFC 3339 instant."""
+    """Reads an instant. Source of the form: RFC 3339, section 5.6.
+
+    Args:
+        text: With an offset, such as `2026-10-25T20:30:00Z`.
+
+    Returns:
+        Milliseconds since 1970 (UTC); what is finer is dropped.
+
+    Raises:
+        ValueError: text is not an RFC 3339 instant, or has no offset; the error's text says the fix.
+    """
     m = _RFC3339.fullmatch(text) if len(text) <= 40 else None
     if m is None:
-        raise ValueError(f"{text[:40]!r} is no RFC 3339 instant; write it like '2026-10-25T20:30:00Z'")
+        raise ValueError(f"{text[:40]!r} is not an RFC 3339 instant; write it like '2026-10-25T20:30:00Z'")
     if m[8] is None and m[9] is None:
         raise ValueError(f"{text!r} has no offset, so it names no instant; write '{text}Z' for UTC, or '{text}+05:30'")
     year, month, day, hour, minute, second = (int(m[i]) for i in range(1, 7))
@@ -40,12 +50,28 @@ def parse_instant(text: str) -> int:
 
 
 def format_utc(ms: int, *, short: bool = False) -> str:
-    """`2026-10-25T20:30:00.000Z`; short: without the ms part. ValueError outside the years 1 to 9999."""
+    """Returns `2026-10-25T20:30:00.000Z`.
+
+    Args:
+        ms: Since 1970 (UTC).
+        short: Without the ms part.
+
+    Raises:
+        ValueError: It is outside the years 1 to 9999.
+    """
     return _at(ms).isoformat(timespec="seconds" if short else "milliseconds") + "Z"
 
 
 def format_local(ms: int, zone: tzinfo) -> str:
-    """`2026-10-26T02:00:00+05:30`, with a ms part only where it is not zero. UTC where the zone has left year 1 to 9999."""
+    """Returns `2026-10-26T02:00:00+05:30`, with a ms part only where it is not zero.
+
+    Args:
+        ms: Since 1970 (UTC).
+        zone: Whose wall clock it is; UTC where that has left the years 1 to 9999.
+
+    Raises:
+        ValueError: It is outside the years 1 to 9999.
+    """
     at = _at(ms).replace(tzinfo=UTC)
     try:
         at = at.astimezone(zone)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import random
 
-from rsched.core.jobs.model import RetryPolicy
+from rsched.core.jobs.policies import RetryPolicy
 
 
 def backoff_ms(policy: RetryPolicy, attempt: int, rng: random.Random) -> int:
-    """Delay in ms between the end of the failed `attempt` (from 1) and the next.
+    """Returns how long (ms) after the end of a failed attempt the next one is due.
 
     base * factor^(attempt - 1), at most cap; with full jitter uniform in 0..that, so that a crowd which failed together
-    does not come back together (source: the "full jitter" of exponential backoff and jitter).
+    does not come back together. Source: "Exponential Backoff and Jitter" (AWS Architecture Blog, 2015), full jitter.
+
+    Args:
+        policy: Of the job.
+        attempt: The number of the attempt that failed, from 1.
+        rng: Where the jitter comes from.
     """
     base, cap = policy.base_ms, policy.cap_ms
     if policy.backoff == "fixed":

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 
 class RunState(enum.StrEnum):
+    """The states of a run; the values are those of the API."""
+
     QUEUED = "QUEUED"
     RUNNING = "RUNNING"
     RETRYING = "RETRYING"
@@ -22,6 +24,7 @@ class RunState(enum.StrEnum):
 
     @property
     def final(self) -> bool:
+        """Whether a run in it has ended for good."""
         return self in FINAL
 
 
@@ -39,6 +42,8 @@ FINAL = frozenset({RunState.SUCCEEDED, RunState.DEAD, RunState.CANCELLED, RunSta
 
 
 class JobState(enum.StrEnum):
+    """The states of a job; the values are those of the API."""
+
     ACTIVE = "active"
     PAUSED = "paused"
     COMPLETED = "completed"
@@ -47,6 +52,7 @@ class JobState(enum.StrEnum):
 
     @property
     def code(self) -> str:
+        """The one character that stands for the state in packed records."""
         return self.value[0]
 
     @property

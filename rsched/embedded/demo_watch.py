@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.text import Text
 
 from rsched.client import AsyncClient
+from rsched.core.answers import RunView
 from rsched.core.errors import RschedError
 from rsched.core.instants import parse_instant
-from rsched.core.jobs.model import RunView
 from rsched.embedded.demo_target import Arrival
 from rsched.runtime.clock import Clock
 from rsched.runtime.loop import Wake

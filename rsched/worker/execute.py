@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from rsched.core.jobs.model import queue_of
 from rsched.core.retry import backoff_ms
@@ -14,7 +14,7 @@ from rsched.runtime.clock import Clock
 from rsched.runtime.metrics import Metrics
 from rsched.store.run_values import FinishItem
 from rsched.worker.attempt import Attempt, Stop
-from rsched.worker.targets.base import Target, TargetFailed
+from rsched.worker.targets.base import Callers, TargetFailed
 
 # Ended is called once for each attempt; None where there is nothing to finish: requeued, or no longer ours.
 Ended = Callable[[Attempt, FinishItem | None], None]
@@ -52,11 +52,11 @@ class Executor:
     """run() is the body of an attempt's task; it never raises, except when the worker itself is cancelled."""
 
     def __init__(
-        self, targets: Mapping[str, Target], *, now_ms: Callable[[], int], ended: Ended, counters: Counters,
+        self, callers: Callers, *, now_ms: Callable[[], int], ended: Ended, counters: Counters,
         clock: Clock, rng: random.Random, log: logging.Logger, metrics: Metrics,
     ) -> None:  # fmt: skip
         self._lateness = metrics.lateness
-        self._targets, self._now_ms, self._ended, self._counters = targets, now_ms, ended, counters
+        self._callers, self._now_ms, self._ended, self._counters = callers, now_ms, ended, counters
         self._clock, self._rng, self._log = clock, rng, log
         self._loop = asyncio.get_running_loop()
 
@@ -65,11 +65,12 @@ class Executor:
         error: str | None = None
         try:
             if attempt.stopping is None:
-                kind = type(attempt.definition.target).__name__
-                target = self._targets.get(kind)
-                if target is None:
+                target = attempt.definition.target
+                caller = self._callers.caller_of(target)
+                if caller is None:
+                    kind = type(target).__name__
                     raise TargetFailed(f"this worker cannot call a target of the kind {kind}")
-                await target.call(attempt, self._begin)
+                await caller.call(attempt, self._begin)
         except asyncio.CancelledError:
             assert task is not None
             if attempt.stopping is not None:

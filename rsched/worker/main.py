@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, closing
 import anyio
 
 from rsched.core.ids import WorkerId, short_hash
-from rsched.core.jobs.model import HTTP_QUEUE
+from rsched.core.jobs.targets import TARGET_KINDS
 from rsched.core.settings import WorkerSettings
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
@@ -19,9 +19,7 @@ from rsched.store.renewer import SyncRenewer
 from rsched.store.store import Store, shard_tags
 from rsched.worker.app import App, load_app
 from rsched.worker.runtime import Limits, Runtime
-from rsched.worker.targets.base import Target
-from rsched.worker.targets.function import FunctionCalls
-from rsched.worker.targets.http import HttpCalls
+from rsched.worker.targets.calls import Calls
 
 _log = get_logger("rsched.worker")
 
@@ -32,10 +30,10 @@ def new_worker_id() -> WorkerId:
 
 
 def queues_of(settings: WorkerSettings, app: App) -> tuple[str, ...]:
-    """As set; by default http targets, and with an app also the queues of its functions."""
+    """Returns the queues to serve: as set; by default those of whole kinds of targets, and of the app's functions."""
     if settings.queues:
         return settings.queues
-    return tuple(sorted({HTTP_QUEUE, *app.queues}))
+    return tuple(sorted({*TARGET_KINDS.own_queues(), *app.queues}))
 
 
 async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Clock) -> None:
@@ -54,9 +52,7 @@ async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Cloc
     metrics = Metrics("worker")
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(served(metrics, settings))
-        functions = stack.enter_context(closing(FunctionCalls(app.functions, threads=settings.threads, clock=clock)))
-        http = stack.enter_context(closing(HttpCalls()))
-        targets: dict[str, Target] = {"FunctionTarget": functions, "HttpTarget": http}
+        callers = stack.enter_context(closing(Calls(app.functions, threads=settings.threads, clock=clock)))
         runtimes = []
         for tag in shard_tags(settings.shards):
             store = Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
@@ -69,7 +65,7 @@ async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Cloc
                     renewer,
                     worker=worker,
                     queues=queues,
-                    targets=targets,
+                    callers=callers,
                     limits=limits,
                     clock=clock,
                     log=_log,

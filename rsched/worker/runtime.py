@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import anyio
@@ -33,7 +33,7 @@ from rsched.worker.execute import Counters, Executor
 from rsched.worker.finisher import Finisher
 from rsched.worker.lease import EXIT_STUCK, Renewal, StepThread, Watchdog, poster, settle
 from rsched.worker.ports import Renewer, WorkerStore
-from rsched.worker.targets.base import Target
+from rsched.worker.targets.base import Callers
 
 _GATHER_SLOTS_MS = 2.0
 _STOP_MS = 500
@@ -55,7 +55,7 @@ class Limits(NamedTuple):
 class Runtime:
     def __init__(
         self, store: WorkerStore, renewer: Renewer, *, worker: WorkerId, queues: Sequence[str],
-        targets: Mapping[str, Target], limits: Limits, clock: Clock, log: logging.Logger,
+        callers: Callers, limits: Limits, clock: Clock, log: logging.Logger,
         leave: Callable[[int], Any] = os._exit, metrics: Metrics | None = None,
     ) -> None:  # fmt: skip
         self._store, self._worker, self._queues, self._limits = store, worker, tuple(queues), limits
@@ -71,7 +71,7 @@ class Runtime:
             store.runs, worker, active=self.active, adoption=self.adoption, clock=clock, metrics=metrics
         )
         self._executor = Executor(
-            targets, now_ms=store.clock.now_ms, ended=self._ended, counters=self.counters, clock=clock,
+            callers, now_ms=store.clock.now_ms, ended=self._ended, counters=self.counters, clock=clock,
             rng=random.Random(), log=log, metrics=metrics,
         )  # fmt: skip
         post = poster(asyncio.get_running_loop())

@@ -180,7 +180,7 @@ def test_a_key_that_is_there_twice_counts_as_its_last() -> None:
 
 
 def test_a_text_that_breaks_off_is_no_json_whatever_its_first_field_is() -> None:
-    with pytest.raises(Invalid, match="no valid JSON"):
+    with pytest.raises(Invalid, match="not valid JSON"):
         parse_job(b'{"a":')
 
 

@@ -152,7 +152,7 @@ def test_of_many_errors_the_first_are_said_and_the_rest_counted() -> None:
         ("", "one or more JSON objects"),
         ("[]", "one or more"),
         ("[1]", "objects"),
-        ('{"a": 1}\n{b}', "line 2 is no JSON"),
+        ('{"a": 1}\n{b}', "line 2 is not valid JSON"),
     ],
 )
 def test_a_file_without_jobs_is_refused(text: str, says: str) -> None:

@@ -84,7 +84,7 @@ def test_a_settings_file_with_an_unknown_key_is_refused_by_name(tmp_path: Path) 
     assert result.exit_code == 1
     assert "[worker] concurency: unknown setting (did you mean concurrency?)" in result.stderr
     file.write_text("[worker\n")
-    assert "is no TOML" in rsched("worker", "--config", str(file)).stderr
+    assert "is not valid TOML" in rsched("worker", "--config", str(file)).stderr
 
 
 @pytest.mark.parametrize("kind", ["scheduler", "recorder"])

@@ -1,4 +1,4 @@
-"""Schedules within bounds, without days off, and of several entries: as people write them, and what they come to."""
+"""Schedules as tests write them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -48,9 +48,6 @@ def refused(*entries: dict[str, Any], calendars: Calendars | None = None) -> dic
 
 def utc(schedule: Schedule, after: int, n: int) -> list[str]:
     return [format_utc(t, short=True) for t in schedule.upcoming(after, n)]
-
-
-# Bounds
 
 
 ZONES = (

@@ -129,7 +129,7 @@ def test_a_calendar_that_there_is_none_of_is_refused_with_the_fix(calendars: Cal
 
 def test_a_calendar_that_holds_no_date_is_named() -> None:
     errors = refused({"cron": "0 0 * * *", "exclude": "holidays"}, calendars={"holidays": ["christmas"]})
-    assert "'christmas' is no date" in errors["schedule.exclude"]
+    assert "'christmas' is not a date" in errors["schedule.exclude"]
     assert [
         e.field for e in check_calendar(["2026-12-25", "2026-12-24/2027-01-02", "christmas", "2026-13-01"], "dates")
     ] == [

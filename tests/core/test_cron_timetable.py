@@ -175,7 +175,10 @@ def test_after_the_year_9999_there_is_none_and_nothing_is_raised(text: str, zone
     early = table.next_after(-(1 << 62))
     assert early is not None
     assert early >= MIN_INSTANT_MS
-    assert table.missed(MAX_INSTANT_MS - 1, 1 << 62).count <= 1
+    to_the_end = table.missed(late - 1, 1 << 62)
+    assert to_the_end == table.missed(late - 1, MAX_INSTANT_MS)
+    assert (to_the_end.first, to_the_end.count >= 2) == (late, True)
+    assert table.missed(MAX_INSTANT_MS - 1, 1 << 62) == Missed(0, None, None)
     assert table.missed(-(1 << 62), 1 << 62).count > 1000
 
 

@@ -24,8 +24,8 @@ from rsched.store.runs import Runs
 from rsched.store.store import Store
 from rsched.worker.app import App
 from rsched.worker.runtime import Limits, Runtime
-from rsched.worker.targets.function import FunctionCalls
-from rsched.worker.targets.http import HttpCalls
+from rsched.worker.targets.base import Callers
+from rsched.worker.targets.calls import Calls
 from tests.support.factories import make_definition
 from tests.support.fake_redis import OrderedRenewer, OrderedStore, RedisInProcess
 
@@ -188,21 +188,18 @@ async def until(condition: Callable[[], Any], *, timeout_s: float = 5) -> None:
 
 @asynccontextmanager
 async def running(
-    app: App, *, limits: Limits = LIMITS, clock: Clock | None = None, threads: int = 4, http: bool = False
-) -> AsyncIterator[RunningWorker]:
-    """Yields a worker that is at work. clock: of the worker; Redis has the system's."""
+    app: App, *, limits: Limits = LIMITS, clock: Clock | None = None, threads: int = 4, http: bool = False,
+    callers: Callers | None = None,
+) -> AsyncIterator[RunningWorker]:  # fmt: skip
+    """Yields a worker that is at work. clock: of the worker; Redis has the system's. callers: in place of its own."""
     server, clock, exits = RedisInProcess(SystemClock()), clock or SystemClock(), []
     store, shard = WatchedStore(server), Shard(OrderedStore(server))
     await shard.open()
-    functions = FunctionCalls(app.functions, threads=threads, clock=clock)
-    targets: dict[str, Any] = {"FunctionTarget": functions}
-    calls = None
-    if http:
-        calls = targets["HttpTarget"] = HttpCalls()
+    calls = Calls(app.functions, threads=threads, clock=clock, http=http)
     renewer = OrderedRenewer(server)
     runtime = Runtime(
-        store, renewer, worker=WORKER, queues=("default", "http"), targets=targets, limits=limits, clock=clock,
-        log=logging.getLogger("test"), leave=exits.append,
+        store, renewer, worker=WORKER, queues=("default", "http"), callers=callers or calls,
+        limits=limits, clock=clock, log=logging.getLogger("test"), leave=exits.append,
     )  # fmt: skip
     stop = anyio.Event()
     try:
@@ -214,9 +211,7 @@ async def running(
                 stop.set()
             others.cancel_scope.cancel()
     finally:
-        functions.close()
+        calls.close()
         renewer.close()
-        if calls is not None:
-            calls.close()
         await store.aclose()
         await shard.store.aclose()

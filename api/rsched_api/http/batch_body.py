@@ -8,11 +8,12 @@ from typing import Annotated, NamedTuple
 import anyio.lowlevel
 import msgspec
 
+from rsched.core.answers import JobView
 from rsched.core.errors import FieldError, Invalid, RschedError, TooLarge, invalid
 from rsched.core.jobs import records
-from rsched.core.jobs.model import JobSpec, JobView
+from rsched.core.jobs.model import JobSpec
 from rsched.core.jobs.records import definition_too_large
-from rsched.core.jobs.validate import decode, parse_job
+from rsched.core.jobs.validate import ParsedJob, decode, parse_request
 from rsched.core.schedule.schedule import Calendars, Resolved, Schedule, calendar_names
 from rsched.runtime.clock import Clock
 from rsched_api.http.requests import MAX_BODY_BYTES
@@ -104,14 +105,15 @@ async def parsed(
         if len(text) > MAX_BODY_BYTES:
             raise at_index(index, definition_too_large())
         try:
-            spec = parse_job(text)
+            job = parse_request(text)
+            spec = job.spec
             calendars = _NONE
             if names_of := calendar_names(spec):
                 which = spec.team, names_of
                 if which not in known:
                     known[which] = await calendars_of(spec)
                 calendars = known[which]
-            one = _resolved(spec, now, calendars)
+            one = _resolved(job, now, calendars)
         except Invalid as error:
             errors.add(index, error)
         else:
@@ -129,10 +131,10 @@ async def parsed(
     return found
 
 
-def _resolved(spec: JobSpec, now: int, calendars: Calendars) -> Parsed:
-    resolved, schedule = records.resolve(spec, now, calendars)
+def _resolved(job: ParsedJob, now: int, calendars: Calendars) -> Parsed:
+    resolved, schedule = records.resolve(job.spec, now, calendars, parsed=job.schedules)
     records.first_due(schedule, now)
-    return Parsed(spec, resolved, schedule)
+    return Parsed(job.spec, resolved, schedule)
 
 
 def _split(raw: bytes) -> list[msgspec.Raw]:

@@ -61,7 +61,7 @@ def _path(request: Request) -> tuple[str, str]:
     errors = list(check_slug(team, "team"))
     if not is_name(name):
         fix = "write 1 to 63 of a-z, 0-9, _ and -, a letter among them"
-        errors.append(FieldError("name", f"{name[:70]!r} is no name of a calendar; {fix}"))
+        errors.append(FieldError("name", f"{name[:70]!r} is not the name of a calendar; {fix}"))
     if errors:
         raise Invalid(errors=errors)
     return team, name

@@ -11,6 +11,7 @@ from rsched.core.ids import JobId, derive_job_id
 from rsched.core.jobs import records
 from rsched.core.jobs.model import JobSpec
 from rsched.core.jobs.packed import JobRecord
+from rsched.core.schedule.parsed import ParsedSchedules
 from rsched.core.schedule.schedule import Resolved, Schedule
 from rsched.core.states import JobState
 from rsched.store.jobs import PutItem
@@ -93,7 +94,7 @@ def full() -> Unavailable:
     return Unavailable("Redis is too full for new jobs until the recorder catches up; try again, or raise maxmemory")
 
 
-async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
+async def create(deps: Deps, spec: JobSpec, key: str | None, *, parsed: ParsedSchedules | None = None) -> Made:
     """The job, acknowledged. Conflict where the name is taken, Invalid where the key was used for another request."""
     request_hash = records.body_hash(spec)
     handle = handle_of(spec.name, key)
@@ -115,7 +116,7 @@ async def create(deps: Deps, spec: JobSpec, key: str | None) -> Made:
         now = deps.store.clock.now_ms()
         planned = plan(
             spec,
-            *records.resolve(spec, now, calendars),
+            *records.resolve(spec, now, calendars, parsed=parsed),
             handle=handle,
             incarnation=incarnation,
             key=key,

@@ -10,7 +10,7 @@ from rsched.core.errors import NotFound, Unavailable, VersionConflict, invalid
 from rsched.core.ids import JobId
 from rsched.core.jobs.model import JobSpec
 from rsched.core.jobs.packed import JobRecord
-from rsched.core.jobs.validate import check_name, parse_job
+from rsched.core.jobs.validate import check_name, parse_job, parse_request
 from rsched.core.schedule.words import warnings
 from rsched.core.states import JobState
 from rsched.store.jobs import PutItem
@@ -32,7 +32,8 @@ async def post_job(request: Request) -> Response:
     deps = deps_of(request)
     query(request)
     key = idempotency_key(request)
-    made = await create(deps, parse_job(await body(request)), key)
+    job = parse_request(await body(request))
+    made = await create(deps, job.spec, key, parsed=job.schedules)
     return await made_response(deps, made, status=201)
 
 

@@ -43,5 +43,5 @@ def state_of(text: str | None) -> JobState | None:
     if text is None:
         return None
     if text not in _SHOWN:
-        raise invalid("state", f"is no job state; write one of {', '.join(_SHOWN)}")
+        raise invalid("state", f"is not a job state; write one of {', '.join(_SHOWN)}")
     return JobState(text)

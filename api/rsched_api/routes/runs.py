@@ -48,7 +48,7 @@ def _status(text: str | None) -> RunState | None:
     try:
         return RunState(text)
     except ValueError:
-        raise invalid("status", f"is no run state; write one of {', '.join(RunState)}") from None
+        raise invalid("status", f"is not a run state; write one of {', '.join(RunState)}") from None
 
 
 async def get_run(request: Request) -> Response:
@@ -64,7 +64,7 @@ async def get_run(request: Request) -> Response:
 def _run_id(request: Request) -> RunId:
     text = part(request, "run")
     if split_run_id(text) is None:
-        raise NotFound(f"{text[:80]!r} is no run_id; they look like j_...:1793000000000")
+        raise NotFound(f"{text[:80]!r} is not a run_id; they look like j_...:1793000000000")
     return RunId(text)
 
 

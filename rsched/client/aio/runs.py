@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 from rsched.client.aio.connection import AsyncConnection
 from rsched.client.request import get, job_path, post, run_path
 from rsched.client.views import Page, SkipView
-from rsched.core.jobs.model import Ack, RunView
+from rsched.core.answers import RunView
+from rsched.core.jobs.model import Ack
 
 
 class AsyncRuns:

@@ -11,7 +11,8 @@ from rsched.client.bodies import Instant, JobFilter, Length, given, json_value
 from rsched.client.request import job_path, of_job, post
 from rsched.client.sync.connection import Connection
 from rsched.client.views import BackfillView, BulkAnswer
-from rsched.core.jobs.model import Ack, JobView, MisfirePolicy, Overlap, RunView
+from rsched.core.answers import JobView, RunView
+from rsched.core.jobs.model import Ack, MisfirePolicy, Overlap
 
 
 class Control:

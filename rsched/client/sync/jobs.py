@@ -10,8 +10,9 @@ from rsched.client.bodies import JobFilter, JobOptions, given, job_body, patch_b
 from rsched.client.request import delete, get, job_path, of_job, patch, post, put
 from rsched.client.sync.connection import Connection
 from rsched.client.views import Created, Page
+from rsched.core.answers import JobView
 from rsched.core.errors import invalid
-from rsched.core.jobs.model import Ack, JobSpec, JobView
+from rsched.core.jobs.model import Ack, JobSpec
 
 
 class Jobs:

@@ -87,6 +87,7 @@ class NaiveCron:
     )
 
     def __init__(self, expression: Expression) -> None:
+        """Takes an expression that the parser made."""
         self._expression = expression
         self._minutes, self._hours = _mask(expression.minutes), _mask(expression.hours)
         self._days = _mask(expression.days) >> 1

@@ -28,6 +28,7 @@ class Kind(NamedTuple):
 
     @property
     def bounds(self) -> str:
+        """The first and the last value, such as `0-59`."""
         return f"{self.low}-{self.high}"
 
 
@@ -45,6 +46,7 @@ class FieldRefused(ValueError):
     """Text of the form `hour: '22-2': range runs backwards; write '22-23,0-2'`."""
 
     def __init__(self, kind: Kind, text: str, why: str) -> None:
+        """Takes the field, its text, and why that cannot stand."""
         super().__init__(f"{kind.name}: {text!r}: {why}")
         self.why = why
 
@@ -230,7 +232,7 @@ def _value(kind: Kind, text: str, item: str) -> int:
 
 
 def _fix(kind: Kind, text: str) -> str:
-    """Why text is no value of the field, and what to write."""
+    """Why text is not a value of the field, and what to write."""
     if "?" in text:
         return "? is not part of this grammar; write '*'"
     if len(text) > 3 and text.isalpha() and text[:3] in kind.names:
@@ -244,4 +246,4 @@ def _fix(kind: Kind, text: str) -> str:
     if text.isdigit() or (text[:1] in "+-" and text[1:].isdigit()):
         return f"is outside the field; write a value of {kind.bounds} without signs"
     names = f", or a name of {kind.names[0]} to {kind.names[-1]}" if kind.names else ""
-    return f"is no value of the field; write one of {kind.bounds}{names}"
+    return f"is not a value of the field; write one of {kind.bounds}{names}"

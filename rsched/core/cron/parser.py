@@ -45,6 +45,7 @@ class CronError(ValueError):
     """`messages` holds one text a refused field, each with what was found and the fix."""
 
     def __init__(self, *messages: str) -> None:
+        """Takes one text for each field that was refused."""
         super().__init__("; ".join(messages))
         self.messages = messages
 
@@ -57,9 +58,17 @@ def parse(
     team: str = "",
     name: str | None = None,
 ) -> Expression:
-    """The meaning of a cron expression, at second 0 of every year unless told. CronError.
+    """Reads a cron expression.
 
-    `H` is spread by team and name, the same on every node.
+    Args:
+        text: Five fields, or a macro such as @daily.
+        second: The field of seconds, by default 0.
+        year: The field of years, by default every year.
+        team: `H` is spread by team and name, the same on every node.
+        name: Of the job.
+
+    Raises:
+        CronError: It has a text for each field that cannot stand.
     """
     fields = (*_split(text), _named(SECOND, second, default="0"), _named(YEAR, year, default="*"))
     # Only H reads the owner: without it, one cached meaning serves all jobs.
@@ -159,7 +168,7 @@ def _split(text: str) -> tuple[str, ...]:
         return _macro(text)
     fields = tuple(text.split())
     if "=" in fields[0]:
-        raise CronError(f"{fields[0]!r}: a zone is no part of the expression; write it in schedule.timezone")
+        raise CronError(f"{fields[0]!r}: a zone is not a part of the expression; write it in schedule.timezone")
     if len(fields) in (6, 7):
         raise CronError(
             f"found {len(fields)} fields, which crons read in different ways; write five ({_NAMES}), and seconds and "

@@ -49,6 +49,7 @@ class Timetable:
     def __init__(
         self, expression: Expression, zone: Zone, *, gap: Gap | None = None, overlap: Overlap | None = None
     ) -> None:
+        """Takes what fires, where, and what it does where the clock jumps over a slot (gap) or shows it twice (overlap)."""
         self._cron = NaiveCron(expression)
         self._zone = zone
         gap, overlap = resolve_policy(expression, gap=gap, overlap=overlap)
@@ -64,9 +65,9 @@ class Timetable:
             return high if high != _NEVER else None
         t = min(max(t_ms // 1000, _START), _END)
         at = self._next_slot(t) if self._each_slot_once else self._next_shown(t)
-        found = at * 1000 if at is not None and at <= _END else _NEVER
-        self._memo = (t_ms, found)
-        return found if found != _NEVER else None
+        following = at * 1000 if at is not None and at <= _END else _NEVER
+        self._memo = (t_ms, following)
+        return following if following != _NEVER else None
 
     def missed(self, low_ms: int, high_ms: int) -> Missed:
         """What lies in low_ms < t <= high_ms, counted exactly and without stepping through it."""
@@ -165,8 +166,8 @@ class Timetable:
                 if self._cron.count(begin, opened + 1):
                     count, last = count + 1, low
                 begin = opened + 1
-            if found := self._cron.count(begin, closed):
-                count += found
+            if skipped := self._cron.count(begin, closed):
+                count += skipped
                 last = (self._cron.last(closed) or 0) - segment.offset
             low = end
         return count, last

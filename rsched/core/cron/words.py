@@ -17,25 +17,28 @@ _WORKDAY = "weekday (Monday to Friday)"
 
 
 def in_words(expression: Expression) -> str:
-    """Such as "at 02:00 on the last day of every month"."""
+    """Returns the expression as words, such as "at 02:00 on the last day of every month"."""
     return " ".join(filter(None, (_times(expression), days(expression), _years(expression))))
 
 
 def joined(words: Sequence[str], last: str = "and") -> str:
+    """Returns words as a list in a sentence, such as `a, b and c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def ordinal(n: int) -> str:
+    """Returns `1st`, `2nd` and so on."""
     ending = "th" if n % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
     return f"{n}{ending}"
 
 
 def clock(hour: int, minute: int) -> str:
+    """Returns a time of day, such as `02:00`."""
     return f"{hour:02}:{minute:02}"
 
 
 def runs_of(values: Sequence[int], least: int = 3) -> list[tuple[int, int]]:
-    """Ascending values as (first, last): neighbours in one pair where there are `least` or more of them."""
+    """Returns ascending values as (first, last): neighbours in one pair where there are `least` or more of them."""
     out: list[tuple[int, int]] = []
     for value in values:
         if out and value == out[-1][1] + 1:

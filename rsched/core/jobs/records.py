@@ -8,9 +8,10 @@ import msgspec
 
 from rsched.core.durations import parse_duration
 from rsched.core.errors import FieldError, TooLarge, invalid
-from rsched.core.jobs.model import MAX_DEFINITION_BYTES, Definition, JobSpec, encode_definition
+from rsched.core.jobs.model import MAX_DEFINITION_BYTES, Definition, JobSpec, encode_definition, shared_fields
 from rsched.core.jobs.packed import JobHead, JobRecord, misfire_code, overlap_code
 from rsched.core.schedule import schedule as schedules
+from rsched.core.schedule.parsed import ParsedSchedules
 from rsched.core.schedule.schedule import Calendars, Resolved, Schedule
 from rsched.core.states import JobState
 
@@ -25,14 +26,22 @@ def body_hash(spec: JobSpec) -> str:
 # A record's body_hash holds the creating request's hash and, after a PUT, that of the last one behind a dot: a late
 # repeat of the create and a repeat of the PUT are both known again.
 def is_created_by(definition: Definition, request_hash: str) -> bool:
+    """Returns whether a request with this hash created the job."""
     return definition.body_hash.partition(".")[0] == request_hash
 
 
 def is_last_put_by(definition: Definition, request_hash: str) -> bool:
+    """Returns whether a request with this hash made the version that there is."""
     return definition.body_hash.rpartition(".")[2] == request_hash
 
 
 def hash_after_put(before: Definition, request_hash: str) -> str:
+    """Returns the body_hash of a job after a replace.
+
+    Args:
+        before: The definition that is replaced.
+        request_hash: Of the request that replaces it.
+    """
     return f"{before.body_hash.partition('.')[0]}.{request_hash}"
 
 
@@ -53,21 +62,11 @@ def definition_of(
     request_hash: str,
 ) -> Definition:
     """The definition with its resolved schedule. TooLarge where it is over the limit."""
+    fields = shared_fields(spec)
+    fields["schedule"], fields["schedules"] = resolved
     definition = Definition(
-        team=spec.team,
-        name=spec.name,
+        **fields,
         incarnation=incarnation,
-        schedule=resolved.schedule,
-        schedules=resolved.schedules,
-        target=spec.target,
-        payload=spec.payload,
-        timeout_s=spec.timeout_s,
-        retry=spec.retry,
-        misfire_policy=spec.misfire_policy,
-        misfire=spec.misfire,
-        overlap=spec.overlap,
-        priority=spec.priority,
-        tags=spec.tags,
         created_at=created_at,
         updated_at=updated_at,
         key=key,
@@ -116,6 +115,18 @@ def first_due(schedule: Schedule, now: int) -> int:
     return due
 
 
-def resolve(spec: JobSpec, now: int, calendars: Calendars | None = None) -> tuple[Resolved, Schedule]:
-    """calendars: of the spec's team, as exclusions.calendars_of has them. Invalid."""
-    return schedules.resolve(spec, now_ms=now, calendars=calendars)
+def resolve(
+    spec: JobSpec, now: int, calendars: Calendars | None = None, *, parsed: ParsedSchedules | None = None
+) -> tuple[Resolved, Schedule]:
+    """Returns a job's schedule as of now.
+
+    Args:
+        spec: The job.
+        now: As of when (ms).
+        calendars: The holiday calendars of its team, by name.
+        parsed: Its schedules, where they were read already.
+
+    Raises:
+        Invalid: It names every wrong field.
+    """
+    return schedules.resolve(spec, now_ms=now, calendars=calendars, parsed=parsed)

@@ -18,13 +18,13 @@ def _info(kind: Any) -> inspect.Type:
 
 
 def fields_at(kind: Any, path: str) -> list[str]:
-    """The fields of the object at path (`schedule.dst`, "" for the whole); none where several kinds of object may be there."""
-    found = [t for t in _at(_info(kind), path) if isinstance(t, inspect.StructType)]
-    return [field.encode_name for field in found[0].fields] if len(found) == 1 else []
+    """Returns the fields of the object at path (`schedule.dst`, "" for the whole); none where several kinds may be there."""
+    structs = [t for t in _at(_info(kind), path) if isinstance(t, inspect.StructType)]
+    return [field.encode_name for field in structs[0].fields] if len(structs) == 1 else []
 
 
 def choices_at(kind: Any, path: str) -> list[str]:
-    """The texts that may be at path, where only certain ones may."""
+    """Returns the texts that may be at path, where only certain ones may."""
     return [str(v) for t in _at(_info(kind), path) if isinstance(t, inspect.LiteralType) for v in t.values]
 
 

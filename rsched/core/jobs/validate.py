@@ -1,6 +1,6 @@
 """From the bytes of a request to a JobSpec that is safe to store; each refusal names its field and the fix.
 
-What of a schedule needs a clock or a team's calendars is checked by rsched.core.schedule.schedule.resolve.
+What of a schedule needs a clock or a team's calendars is found by rsched.core.schedule.schedule.resolve.
 """
 
 from __future__ import annotations
@@ -8,33 +8,28 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from rsched.core.durations import parse_duration
 from rsched.core.errors import FieldError, Invalid, invalid
-from rsched.core.ids import SLUG, is_job_id
-from rsched.core.jobs.model import (
-    FunctionTarget,
-    HttpTarget,
-    JobSpec,
-)
+from rsched.core.ids import is_job_id
+from rsched.core.jobs.model import JobSpec
 from rsched.core.jobs.shapes import choices_at, fields_at
-from rsched.core.schedule.checks import check_schedules
+from rsched.core.jobs.targets import TARGET_KINDS, check_slug, check_target
+from rsched.core.schedule.parse import parse_schedules
+from rsched.core.schedule.parsed import ParsedSchedules
+
+__all__ = ["check_job", "check_name", "check_slug", "check_value", "decode", "parse_job", "parse_request"]
 
 MAX_NAME = 200
 MAX_DEPTH = 64
 MAX_TAGS = 32
-MAX_HEADERS = 64
-MAX_TEXT = 8192
 MAX_TIMEOUT_S = 86_400
 MAX_ATTEMPTS = 100
 MAX_PAUSE_MS = 7 * 86_400_000
 
-SLUG_FIX = "write 1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit"
 _AT = re.compile(r"^(.*?)(?: - at (?:`key` in )?`\$(.*)`)?$", re.DOTALL)
 _QUOTED = re.compile(r"`([^`]*)`")
 # JSON without an escape, a long number and a large exponent has no value that check_value refuses, unless it is deep.
@@ -42,29 +37,31 @@ _LONG = re.compile(rb"[0-9][0-9]{17}")  # so that it begins with one character, 
 _EXPONENT = re.compile(rb"[eE][+-]?[0-9]{3}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FREE = ("name", "team", "payload", "target", "tags", "schedule", "schedules")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*", re.ASCII)
-# Written by the worker or by the HTTP client itself; a second one would change what the target is promised.
-_RESERVED_HEADERS = frozenset(
-    {"idempotency-key", "traceparent", "host", "content-length", "transfer-encoding", "connection", "expect", "upgrade"}
-)
 T = TypeVar("T")
-Found = Iterator[FieldError]
+Errors = Iterator[FieldError]
 
 
 def decode(raw: bytes, kind: type[T]) -> T:
-    """raw (JSON) as `kind`. Invalid names the field whose type is wrong, or the whole body where it is no JSON."""
+    """Reads JSON as a type.
+
+    Args:
+        raw: As it came.
+        kind: The type.
+
+    Raises:
+        Invalid: It names the field whose type is wrong, or the whole body where that is not JSON.
+    """
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
         # The typed decoder tells of an unknown field even in a text that breaks off later.
         if _broken(raw):
-            raise invalid("", "the body is no valid JSON; send one UTF-8 JSON object") from None
+            raise invalid("", "the body is not valid JSON; send one UTF-8 JSON object") from None
         raise Invalid(errors=[_field_error(str(error), kind)]) from None
     except RecursionError:
         raise invalid("", f"is nested too deeply; keep to {MAX_DEPTH} levels") from None
     except ValueError as error:
-        raise invalid("", f"the body is no valid JSON ({error}); send one UTF-8 JSON object") from None
+        raise invalid("", f"the body is not valid JSON ({error}); send one UTF-8 JSON object") from None
 
 
 def _broken(raw: bytes) -> bool:
@@ -78,16 +75,43 @@ def _broken(raw: bytes) -> bool:
 
 
 def parse_job(raw: bytes) -> JobSpec:
-    """The body of POST /v1/jobs. Invalid lists every field that cannot stand."""
+    """Returns the job in the body of POST /v1/jobs. Raises Invalid, which lists every field that cannot stand."""
+    return parse_request(raw).spec
+
+
+class ParsedJob(NamedTuple):
+    """A job that can stand, and its schedules as they were read."""
+
+    spec: JobSpec
+    schedules: ParsedSchedules
+
+
+def parse_request(raw: bytes) -> ParsedJob:
+    """Reads the body of POST /v1/jobs.
+
+    Args:
+        raw: JSON, as it came.
+
+    Raises:
+        Invalid: It lists every field that cannot stand.
+    """
     spec = decode(raw, JobSpec)
-    found: list[FieldError] = []
-    if _suspect(raw):
-        found = [e for part in _FREE for e in _texts(part, spec)]
-    if not found:
-        found = [e for check in _CHECKS for e in check(spec)]
-    if found:
-        raise Invalid(errors=found)
-    return spec
+    if _suspect(raw) and (errors := [e for part in _FREE for e in _texts(part, spec)]):
+        raise Invalid(errors=errors)
+    return check_job(spec)
+
+
+def check_job(spec: JobSpec) -> ParsedJob:
+    """Returns the job with its schedules read. Raises Invalid, which lists every field that cannot stand."""
+    errors = [error for check in _CHECKS for error in check(spec)]
+    try:
+        schedules = parse_schedules(spec)
+    except Invalid as error:
+        errors += error.errors
+    errors += check_target(spec.target)
+    if errors:
+        raise Invalid(errors=errors)
+    return ParsedJob(spec, schedules)
 
 
 def _suspect(raw: bytes) -> bool:
@@ -112,9 +136,10 @@ def _field_error(text: str, kind: Any) -> FieldError:
     if message.startswith("Expected"):
         return FieldError(field, f"wrong type: {message[0].lower()}{message[1:].replace('`', '')}")
     if message.startswith("Invalid value") and field.endswith("type"):
-        return FieldError(field, f"{message[:80]}; write http or function")
+        tags = " or ".join(kind.tag for kind in TARGET_KINDS)
+        return FieldError(field, f"{message[:80]}; write {tags}")
     if message.startswith("Invalid enum value") and (choices := choices_at(kind, field)):
-        return FieldError(field, f"{message[19:80].strip()} is none of the choices; write {', '.join(choices)}")
+        return FieldError(field, f"{message[19:80].strip()} is not one of the choices; write {', '.join(choices)}")
     return FieldError(field, f"{message[:200]}; see /openapi.json for what it takes")
 
 
@@ -122,14 +147,20 @@ def _join(field: str, name: str) -> str:
     return f"{field}.{name}" if field else name
 
 
-def _texts(part: str, spec: JobSpec) -> Found:
+def _texts(part: str, spec: JobSpec) -> Errors:
     """What no text or number anywhere may be: NUL, a lone surrogate, NaN, over 64 bits, nested without end."""
     value = getattr(spec, part)
     return check_value(value, part)
 
 
-def check_value(value: Any, field: str, depth: int = 1) -> Found:
-    """Whether free JSON, or a struct that holds some, can be kept and handed on unchanged."""
+def check_value(value: Any, field: str, depth: int = 1) -> Errors:
+    """Yields why free JSON, or a struct that holds some, cannot be kept and handed on unchanged.
+
+    Args:
+        value: The JSON.
+        field: Where it stands, for errors.
+        depth: How deep that is, from 1.
+    """
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if depth > MAX_DEPTH:
@@ -153,15 +184,15 @@ def check_value(value: Any, field: str, depth: int = 1) -> Found:
             yield from check_value(item, f"{field}[{i}]", depth + 1)
 
 
-def _check_text(text: str, field: str) -> Found:
+def _check_text(text: str, field: str) -> Errors:
     if "\0" in text:
         yield FieldError(field.replace("\0", ""), "must not contain a NUL character; take it out")
     elif not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
         yield FieldError(field.encode(errors="replace").decode(), "has half a surrogate pair; send whole characters")
 
 
-def check_name(name: str, field: str = "name") -> Found:
-    """A job's name: free text without control characters."""
+def check_name(name: str, field: str = "name") -> Errors:
+    """Yields what is wrong with a job's name: free text without control characters."""
     if not 1 <= len(name) <= MAX_NAME:
         yield FieldError(field, f"has {len(name)} characters; write 1 to {MAX_NAME}")
     elif _CONTROL.search(name):
@@ -170,19 +201,13 @@ def check_name(name: str, field: str = "name") -> Found:
         yield FieldError(field, "looks like a job_id; choose another name")
 
 
-def check_slug(value: str, field: str) -> Found:
-    """The name of a team, a queue or a tag."""
-    if not SLUG.fullmatch(value):
-        yield FieldError(field, f"{value[:70]!r} is not allowed; {SLUG_FIX}")
-
-
-def _name(spec: JobSpec) -> Found:
+def _name(spec: JobSpec) -> Errors:
     if spec.name is not None:
         yield from check_name(spec.name)
     yield from check_slug(spec.team, "team")
 
 
-def _tags(spec: JobSpec) -> Found:
+def _tags(spec: JobSpec) -> Errors:
     if len(spec.tags) > MAX_TAGS:
         yield FieldError("tags", f"has {len(spec.tags)} entries; keep to {MAX_TAGS}")
     for i, tag in enumerate(spec.tags[:MAX_TAGS]):
@@ -191,24 +216,24 @@ def _tags(spec: JobSpec) -> Found:
             yield FieldError(f"tags[{i}]", f"{tag!r} is there twice; list it once")
 
 
-def _timeout(spec: JobSpec) -> Found:
+def _timeout(spec: JobSpec) -> Errors:
     if not (0 < spec.timeout_s <= MAX_TIMEOUT_S):
         yield FieldError("timeout_s", f"must be more than 0 and at most {MAX_TIMEOUT_S} seconds")
     elif spec.timeout_s < 0.001:
         yield FieldError("timeout_s", "must be at least 0.001 seconds")
 
 
-def _duration(value: str | int | float, *, field: str, most_ms: int | None = None) -> Found:
+def _duration(value: str | int | float, *, field: str, most_ms: int | None = None) -> Errors:
     try:
-        found = parse_duration(value)
+        ms = parse_duration(value)
     except ValueError as error:
         yield FieldError(field, str(error))
         return
-    if most_ms is not None and found > most_ms:
+    if most_ms is not None and ms > most_ms:
         yield FieldError(field, f"must be at most {most_ms // 86_400_000} days")
 
 
-def _retry(spec: JobSpec) -> Found:
+def _retry(spec: JobSpec) -> Errors:
     retry = spec.retry
     if not 1 <= retry.max_attempts <= MAX_ATTEMPTS:
         yield FieldError("retry.max_attempts", f"must be 1 to {MAX_ATTEMPTS}")
@@ -218,7 +243,7 @@ def _retry(spec: JobSpec) -> Found:
     yield from _duration(retry.cap, field="retry.cap", most_ms=MAX_PAUSE_MS)
 
 
-def _misfire(spec: JobSpec) -> Found:
+def _misfire(spec: JobSpec) -> Errors:
     grace, window = spec.misfire.grace, spec.misfire.catchup_window
     wrong = [*_duration(grace, field="misfire.grace")]
     if window is not None:
@@ -231,70 +256,4 @@ def _misfire(spec: JobSpec) -> Found:
         )
 
 
-def _schedule(spec: JobSpec) -> Found:
-    yield from check_schedules(spec.schedule, spec.schedules, team=spec.team, name=spec.name)
-
-
-def _target(spec: JobSpec) -> Found:
-    target = spec.target
-    if isinstance(target, HttpTarget):
-        yield from _url_errors(target.url)
-        yield from _headers(target.headers)
-    else:
-        yield from _function(target)
-
-
-def _function(target: FunctionTarget) -> Found:
-    if not 1 <= len(target.function) <= MAX_NAME:
-        yield FieldError("target.function", f"write the name of a function, 1 to {MAX_NAME} characters")
-    elif any(c <= " " or "\x7f" <= c <= "\x9f" for c in target.function):
-        yield FieldError("target.function", "must not contain spaces or control characters")
-    yield from check_slug(target.queue, "target.queue")
-    if target.queue in ("http", "container"):
-        yield FieldError("target.queue", f"{target.queue!r} is kept for {target.queue} targets; choose another queue")
-
-
-@lru_cache(maxsize=1024)
-def _url_errors(url: str) -> tuple[FieldError, ...]:
-    return tuple(_url(url))
-
-
-def _url(url: str) -> Found:
-    field = "target.url"
-    if len(url) > MAX_TEXT:
-        yield FieldError(field, f"has {len(url)} characters; keep to {MAX_TEXT}")
-        return
-    if not url.isascii() or any(c <= " " or c == "\x7f" or c in '"<>\\^`{|}' for c in url):
-        yield FieldError(field, "has a character that no URL has; percent-encode it, and write the host in punycode")
-        return
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError as error:
-        yield FieldError(field, f"is no URL ({error}); write http://host/path or https://host/path")
-        return
-    if parts.scheme not in ("http", "https") or not host:
-        yield FieldError(field, "must be an absolute http or https URL, such as https://host/path")
-    elif port == 0:
-        yield FieldError(field, "port 0 cannot be called; write 1 to 65535")
-
-
-def _headers(headers: dict[str, str]) -> Found:
-    if len(headers) > MAX_HEADERS:
-        yield FieldError("target.headers", f"has {len(headers)} entries; keep to {MAX_HEADERS}")
-        return
-    seen: set[str] = set()
-    for name, value in headers.items():
-        field, lower = f"target.headers.{name[:60]}", name.lower()
-        if not _HEADER_NAME.fullmatch(name):
-            yield FieldError(field, "is no header name; use letters, digits and -")
-        elif lower in _RESERVED_HEADERS or lower.startswith("x-rsched-"):
-            yield FieldError(field, "is set by rsched itself; leave it out")
-        elif lower in seen:
-            yield FieldError(field, "is there twice, in another case; keep one")
-        elif not _HEADER_VALUE.fullmatch(value) or len(value) > MAX_TEXT:
-            yield FieldError(field, f"the value must be printable ASCII in one line, up to {MAX_TEXT} characters")
-        seen.add(lower)
-
-
-_CHECKS: tuple[Callable[[JobSpec], Found], ...] = (_name, _tags, _timeout, _retry, _misfire, _schedule, _target)
+_CHECKS: tuple[Callable[[JobSpec], Errors], ...] = (_name, _tags, _timeout, _retry, _misfire)

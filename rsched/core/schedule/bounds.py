@@ -38,6 +38,17 @@ class Bounded:
         excluded: Spans,
         window_ms: int = 0,
     ) -> None:
+        """Takes the rule and its bounds.
+
+        Args:
+            rule: What has the occurrences.
+            zone: To show them in.
+            start_ms: The first instant that may be one.
+            end_ms: The first instant that may not.
+            max_runs: The first so many from the start.
+            excluded: The instants that are left out.
+            window_ms: How long after its occurrence a run may start.
+        """
         self.rule, self.zone, self.end_ms, self.window_ms = rule, zone, end_ms, window_ms
         self._excluded = excluded
         self._low = MIN_INSTANT_MS - 1 if start_ms is None else start_ms - 1
@@ -48,9 +59,11 @@ class Bounded:
 
     @cached_property
     def arg(self) -> str:
+        """The id of the schedule."""
         return calendar_arg(self.meaning)
 
     def next_after(self, t_ms: int) -> int | None:
+        """Returns the first occurrence strictly after t_ms, or None."""
         t_ms = max(t_ms, self._low)
         while (at := self.rule.next_after(t_ms)) is not None and at <= self._high:
             end = self._excluded.end_of(at)
@@ -60,17 +73,20 @@ class Bounded:
         return None
 
     def upcoming(self, t_ms: int, n: int) -> list[int]:
+        """Returns up to n occurrences strictly after t_ms."""
         return first_of(self.next_after, t_ms, n)
 
     def missed(self, lo_ms: int, hi_ms: int) -> Missed:
+        """Counts the occurrences in lo_ms < t <= hi_ms."""
         count, first, last = 0, None, None
         for low, high in self._excluded.gaps(max(lo_ms, self._low), min(hi_ms, self._high)):
-            if (found := self.rule.missed(low, high)).count:
-                count, last = count + found.count, found.last
-                first = found.first if first is None else first
+            if (missed := self.rule.missed(low, high)).count:
+                count, last = count + missed.count, missed.last
+                first = missed.first if first is None else first
         return Missed(count, first, last)
 
     def note(self, t_ms: int) -> str | None:
+        """Says what a change of the clock did to the occurrence at t_ms."""
         return self.rule.note(t_ms)
 
     def _nth(self, n: int) -> int:
@@ -103,6 +119,7 @@ class Union:
     kind: Literal["c"] = "c"
 
     def __init__(self, parts: Sequence[Schedule]) -> None:
+        """Takes the schedules, all with the window of the job."""
         self.parts = parts
         self.window_ms = parts[0].window_ms  # all parts have the job's
         self.zone = next((part.zone for part in parts if part.zone.key != "UTC"), parts[0].zone)
@@ -112,25 +129,29 @@ class Union:
         self.arg = calendar_arg(f"union {self.meaning}")
 
     def next_after(self, t_ms: int) -> int | None:
+        """Returns the first occurrence strictly after t_ms, or None."""
         return min((at for part in self.parts if (at := part.next_after(t_ms)) is not None), default=None)
 
     def upcoming(self, t_ms: int, n: int) -> list[int]:
+        """Returns up to n occurrences strictly after t_ms."""
         return first_of(self.next_after, t_ms, n)
 
     def missed(self, lo_ms: int, hi_ms: int) -> Missed:
-        found = [m for part in self.parts if (m := part.missed(lo_ms, hi_ms)).count]
-        if not found:
+        """Counts the occurrences in lo_ms < t <= hi_ms; past the first 100,000 the count is a lower bound."""
+        by_part = [m for part in self.parts if (m := part.missed(lo_ms, hi_ms)).count]
+        if not by_part:
             return Missed(0, None, None)
-        first = min(m.first for m in found if m.first is not None)
-        last = max(m.last for m in found if m.last is not None)
-        if len(found) == 1:
-            return Missed(found[0].count, first, last)
+        first = min(m.first for m in by_part if m.first is not None)
+        last = max(m.last for m in by_part if m.last is not None)
+        if len(by_part) == 1:
+            return Missed(by_part[0].count, first, last)
         count, at = self._merged(lo_ms, hi_ms)
         if count > MAX_MERGED:
             count += max(part.missed(at, hi_ms).count for part in self.parts)
         return Missed(count, first, last)
 
     def note(self, t_ms: int) -> str | None:
+        """Says what a change of the clock did to the occurrence at t_ms."""
         notes = (part.note(t_ms) for part in self.parts if part.next_after(t_ms - 1) == t_ms)
         return next((note for note in notes if note is not None), None)
 

@@ -30,6 +30,7 @@ class Spans:
     __slots__ = ("_highs", "_lows")
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        """Takes stretches (ms) in any order; those that touch become one."""
         self._lows: list[int] = []
         self._highs: list[int] = []
         for low, high in sorted(spans):
@@ -40,19 +41,20 @@ class Spans:
                 self._highs.append(high)
 
     def __bool__(self) -> bool:
+        """Whether anything is excluded."""
         return bool(self._lows)
 
     def text(self) -> str:
-        """The same for all spellings of the same instants."""
+        """Returns a text that is the same for all spellings of the same instants."""
         return repr(list(zip(self._lows, self._highs, strict=True)))
 
     def end_of(self, t: int) -> int | None:
-        """The first instant after the excluded stretch that holds t; None where t is not excluded."""
+        """Returns the first instant after the excluded stretch that holds t; None where t is not excluded."""
         i = bisect_right(self._lows, t) - 1
         return self._highs[i] if i >= 0 and t < self._highs[i] else None
 
     def gaps(self, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """What of low < t <= high is not excluded, as stretches of the same kind."""
+        """Yields what of low < t <= high is not excluded, as stretches of the same kind."""
         for i in range(max(bisect_right(self._lows, low) - 1, 0), len(self._lows)):
             if self._lows[i] > high:
                 break
@@ -64,22 +66,22 @@ class Spans:
 
 
 def entries_of(exclude: Sequence[str] | str) -> list[str]:
-    """One entry may be written without a list; what is there twice counts once."""
+    """Returns the entries as a list: one may be written without; what is there twice counts once."""
     return list(dict.fromkeys([exclude] if isinstance(exclude, str) else exclude))
 
 
 def names_in(exclude: Sequence[str] | str) -> frozenset[str]:
-    """The entries that are calendars of the team."""
+    """Returns the entries that are names of the team's holiday calendars."""
     return frozenset(e for e in entries_of(exclude) if is_name(e))
 
 
 def check_exclude(exclude: Sequence[str] | str, field: str) -> Iterator[FieldError]:
-    """What of a schedule's `exclude` cannot stand; whether a calendar exists is not asked here."""
+    """Yields what of a schedule's `exclude` cannot stand; whether a calendar exists is not asked here."""
     yield from _check(exclude, field, named=True)
 
 
 def check_calendar(entries: Sequence[str], field: str) -> Iterator[FieldError]:
-    """What of a team's calendar cannot stand: it holds dates and date ranges alone."""
+    """Yields what of a team's holiday calendar cannot stand: it holds dates and date ranges alone."""
     yield from _check(entries, field, named=False)
 
 
@@ -105,7 +107,11 @@ def _wrong(entries: tuple[str, ...], *, named: bool) -> tuple[tuple[int, str], .
 
 
 def opened(exclude: Sequence[str] | str, calendars: Calendars | None) -> tuple[str, ...]:
-    """The dates and ranges of `exclude`, those of its calendars included. ValueError names a calendar that there is none of."""
+    """Returns the dates and ranges of `exclude`, those of its calendars included.
+
+    Raises:
+        ValueError: It names a calendar that there is none of.
+    """
     days, names = _apart((exclude,) if isinstance(exclude, str) else tuple(exclude))
     for name in names:
         if calendars is None or name not in calendars:
@@ -123,13 +129,17 @@ def _apart(entries: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def spans_of(entries: Iterable[str], zone: Zone) -> Spans:
-    """The excluded instants of dates and ranges in a zone. ValueError names an entry that is neither."""
+    """Returns the excluded instants of dates and ranges in a zone.
+
+    Raises:
+        ValueError: It names an entry that is neither.
+    """
     days = merged(_days(entry, named=False) for entry in entries)
     return Spans(span for low, high in days for span in _instants(low * _DAY_S, high * _DAY_S, zone))
 
 
 def merged(days: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same days as ascending ranges that do not touch. Days since 1970; the end of a range is not part of it."""
+    """Returns the same days as ascending ranges that do not touch. Days since 1970; the end of a range is not part of it."""
     out: list[tuple[int, int]] = []
     for low, high in sorted(days):
         if out and low <= out[-1][1]:
@@ -140,7 +150,7 @@ def merged(days: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def is_name(entry: str) -> bool:
-    """Whether an entry of `exclude` is the name of a calendar, as a calendar may have."""
+    """Returns whether an entry of `exclude` is the name of a calendar, as a calendar may have."""
     # A slip in a date must not become the name of a calendar.
     return SLUG.fullmatch(entry) is not None and not entry.replace("-", "").replace("_", "").isdigit()
 
@@ -159,7 +169,7 @@ def _day(entry: str, text: str, *, named: bool) -> int:
     m = _DATE.fullmatch(text)
     if m is None:
         more = ", or the name of a calendar of the team" if named else ""
-        raise ValueError(f"{entry[:60]!r} is no date; {_FIX}{more}")
+        raise ValueError(f"{entry[:60]!r} is not a date; {_FIX}{more}")
     try:
         return date(int(m[1]), int(m[2]), int(m[3])).toordinal() - _EPOCH
     except ValueError as error:
@@ -181,9 +191,9 @@ def _shown(begin: int, end: int, *, low: int, high: int, zone: Zone) -> Iterator
     while begin < end:
         segment = zone.segment(begin)
         stop = min(segment.end, end)
-        found = max(begin, low - segment.offset), min(stop, high - segment.offset)
-        if found[0] < found[1]:
-            yield _ms(found[0]), _ms(found[1])
+        span = max(begin, low - segment.offset), min(stop, high - segment.offset)
+        if span[0] < span[1]:
+            yield _ms(span[0]), _ms(span[1])
         begin = stop
 
 

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rsched.core.durations import parse_duration
-from rsched.core.jobs.model import Duration, ScheduleSpec
+from rsched.core.durations import Duration, parse_duration
 from rsched.core.schedule.schedule import Scheduled
+from rsched.core.schedule.spec import ScheduleSpec
 
 _replace = msgspec.structs.replace
 _RULE = ("cron", "second", "year", "dst")
 
 
 def keep_grid(new: Scheduled, old: Scheduled) -> tuple[ScheduleSpec | None, list[ScheduleSpec]]:
-    """The schedule and schedules of new, unresolved as they are, with what they leave out taken from old (resolved).
+    """Returns the schedule and schedules of new, with what they leave out taken from old.
+
+    new is unresolved, and stays so; old is resolved.
 
     An interval of the same length keeps its anchor; max_runs of the same rule goes on counting from its start.
     """

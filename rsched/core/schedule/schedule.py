@@ -1,23 +1,23 @@
-"""Schedules: a spec that people write, checked and resolved, and the occurrences that it yields."""
+"""Schedules: from what people write, resolved as of now, to the occurrences that it yields."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
 from rsched.core.cron.timetable import Missed
-from rsched.core.durations import parse_duration
 from rsched.core.errors import FieldError, Invalid
-from rsched.core.instants import format_utc, parse_instant
-from rsched.core.jobs.model import DstPolicy, ScheduleSpec
+from rsched.core.instants import format_utc
 from rsched.core.schedule import zones
 from rsched.core.schedule.bounds import Bounded, Union
-from rsched.core.schedule.checks import MIN_MS, check_schedules, parse_cron, reads_owner
 from rsched.core.schedule.exclusions import Calendars, Spans, entries_of, names_in, opened, spans_of
 from rsched.core.schedule.kinds import Cron, Interval, OneOff, Schedule
+from rsched.core.schedule.parse import Scheduled, parse_schedule, parse_schedules
+from rsched.core.schedule.parsed import After, ByCron, Every, Once, ParsedSchedule, ParsedSchedules
+from rsched.core.schedule.spec import ScheduleSpec
 
 __all__ = [
     "Bounded",
@@ -42,19 +42,6 @@ _replace = msgspec.structs.replace
 _NO_SPANS = Spans(())
 
 
-class Scheduled(Protocol):
-    """What has a schedule: a JobSpec, a Definition. One of schedule and schedules is given."""
-
-    @property
-    def schedule(self) -> ScheduleSpec | None: ...
-    @property
-    def schedules(self) -> Sequence[ScheduleSpec]: ...
-    @property
-    def team(self) -> str: ...
-    @property
-    def name(self) -> str | None: ...
-
-
 class Draft(NamedTuple):
     """A schedule before there is a job that has it."""
 
@@ -72,176 +59,149 @@ class Resolved(NamedTuple):
 
 
 def calendar_names(job: Scheduled) -> frozenset[str]:
-    """The calendars of the team that the job's exclusions name."""
+    """Returns the holiday calendars of the team that the job's exclusions name."""
     specs = [job.schedule] if job.schedule is not None else job.schedules
     return frozenset(name for spec in specs if spec.exclude for name in names_in(spec.exclude))
 
 
-def resolve(job: Scheduled, *, now_ms: int, calendars: Calendars | None = None) -> tuple[Resolved, Schedule]:
-    """Checks a schedule as people write it, and fixes what depends on now: a delay becomes `at`, an interval gets its anchor
-    (the start, if it has one), cron its zone, max_runs its start; entries of one meaning become one. What comes back is valid
-    input again. Raises Invalid, which names every wrong field.
+def resolve(
+    job: Scheduled, *, now_ms: int, calendars: Calendars | None = None, parsed: ParsedSchedules | None = None
+) -> tuple[Resolved, Schedule]:
+    """Fixes what depends on now, and returns the text of that, valid input again, and what has the occurrences.
+
+    A delay becomes `at`, an interval gets its anchor (the start, if it has one), cron its zone, max_runs its start; entries
+    of one meaning become one.
+
+    Args:
+        job: Whose schedule it is.
+        now_ms: As of when (ms).
+        calendars: The team's holiday calendars, by name; those that the job names have to be there.
+        parsed: The job's schedules, where they were read already.
+
+    Raises:
+        Invalid: It names every wrong field.
     """
-    if errors := list(check_schedules(job.schedule, job.schedules, team=job.team, name=job.name)):
-        raise Invalid(errors=errors)
-    if job.schedule is not None:
-        spec, schedule = _resolve(job.schedule, "schedule", job, now_ms=now_ms, calendars=calendars)
-        if isinstance(schedule, OneOff) and schedule.at_ms < now_ms - MAX_AGE_MS:
-            raise _too_old("schedule.at", f"{spec.at!r} is more than 60 s ago", now_ms)
-        return Resolved(spec, []), schedule
+    if parsed is None:
+        parsed = parse_schedules(job)
+    if parsed.single is not None:
+        entry = _resolved(parsed.single, "schedule", job, now_ms=now_ms, calendars=calendars)
+        if isinstance(entry.rule, Once) and entry.rule.at_ms < now_ms - MAX_AGE_MS:
+            raise _too_old("schedule.at", f"{entry.spec.at!r} is more than 60 s ago", now_ms)
+        return Resolved(entry.spec, []), _build(entry, "schedule", calendars)
     kept: dict[str, ScheduleSpec] = {}
-    for i, entry in enumerate(job.schedules):
-        # One that is due right now would not come after now, which is where a calendar begins.
-        soonest = 1 if entry.delay is not None and parse_duration(entry.delay) == 0 else 0
-        spec, schedule = _resolve(entry, f"schedules[{i}]", job, now_ms=now_ms + soonest, calendars=calendars)
-        if isinstance(schedule, OneOff) and schedule.at_ms <= now_ms:
-            raise _too_old(f"schedules[{i}].at", f"{spec.at!r} is past", now_ms)
-        before = kept.setdefault(schedule.meaning, spec)
-        if before.window is None and spec.window is not None:
-            kept[schedule.meaning] = _replace(before, window=spec.window)
-    found = Resolved(None, list(kept.values()))
-    return found, load(Draft(*found, job.team, job.name), calendars=calendars)
+    for i, entry in enumerate(parsed.entries):
+        field = f"schedules[{i}]"
+        # One that is due right now would not come after now, which is where its occurrences begin.
+        soonest = 1 if isinstance(entry.rule, After) and entry.rule.delay_ms == 0 else 0
+        entry = _resolved(entry, field, job, now_ms=now_ms + soonest, calendars=calendars)
+        if isinstance(entry.rule, Once) and entry.rule.at_ms <= now_ms:
+            raise _too_old(f"{field}.at", f"{entry.spec.at!r} is past", now_ms)
+        meaning = _build(entry, field, calendars).meaning
+        before = kept.setdefault(meaning, entry.spec)
+        if before.window is None and entry.spec.window is not None:
+            kept[meaning] = _replace(before, window=entry.spec.window)
+    resolved = Resolved(None, list(kept.values()))
+    return resolved, load(Draft(*resolved, job.team, job.name), calendars=calendars)
 
 
 def load(job: Scheduled, *, calendars: Calendars | None = None) -> Schedule:
-    """The schedule of a resolved job, however old it is. Raises Invalid where it makes none (any more)."""
-    spec = job.schedule
-    if spec is not None and not job.schedules and (quick := _quick(spec, job)) is not None:
-        return quick
-    if errors := list(check_schedules(spec, job.schedules, team=job.team, name=job.name)):
-        raise Invalid(errors=errors)
-    if spec is not None:
-        return _build(spec, "schedule", job, calendars)
-    window = next((entry.window for entry in job.schedules if entry.window is not None), None)
+    """Returns the schedule of a resolved job, however old it is.
+
+    Args:
+        job: Whose schedule it is.
+        calendars: The team's holiday calendars, by name; those that the job names have to be there.
+
+    Raises:
+        Invalid: It makes none (any more).
+    """
+    parsed = parse_schedules(job)
+    if parsed.single is not None:
+        return _build(parsed.single, "schedule", calendars)
+    window_ms = next((entry.window_ms for entry in parsed.entries if entry.window_ms), 0)
     parts: dict[str, Schedule] = {}
-    for i, entry in enumerate(job.schedules):
-        entry = entry if window is None else _replace(entry, window=window)  # the job's, whichever entry says it
-        part = _build(entry, f"schedules[{i}]", job, calendars)
+    for i, entry in enumerate(parsed.entries):
+        part = _build(entry, f"schedules[{i}]", calendars, window_ms=window_ms)  # the job's, whichever entry says it
         parts.setdefault(part.meaning, part)
     return Union(list(parts.values())) if len(parts) > 1 else next(iter(parts.values()))
 
 
-def _resolve(
-    spec: ScheduleSpec, field: str, job: Scheduled, *, now_ms: int, calendars: Calendars | None
-) -> tuple[ScheduleSpec, Schedule]:
-    """One checked spec."""
-    if spec.delay is not None:
-        spec = _replace(spec, delay=None, at=format_utc(now_ms + parse_duration(spec.delay)))
-    if spec.every is not None and spec.anchor is None:
+def _resolved(
+    entry: ParsedSchedule, field: str, job: Scheduled, *, now_ms: int, calendars: Calendars | None
+) -> ParsedSchedule:
+    """The same with nothing left that depends on now; its text says the same."""
+    spec, rule = entry.spec, entry.rule
+    if isinstance(rule, After):
+        at_ms = now_ms + rule.delay_ms
+        spec = _replace(spec, delay=None, at=format_utc(at_ms))
+        return ParsedSchedule(spec=spec, rule=Once(at_ms), window_ms=entry.window_ms)
+    if isinstance(rule, Once):
+        return entry
+    if isinstance(rule, Every) and rule.anchor_ms is None:
+        anchor_ms = now_ms if entry.start_ms is None else entry.start_ms
         spec = _replace(spec, anchor=spec.start or format_utc(now_ms))
+        if not entry.bounded:
+            rule = Every(rule.every_ms, anchor_ms)
+            return ParsedSchedule(spec=spec, rule=rule, window_ms=entry.window_ms)
     if spec.timezone is None and (spec.cron is not None or spec.exclude):
         spec = _replace(spec, timezone="UTC")
     if spec.exclude:
         spec = _replace(spec, exclude=entries_of(spec.exclude))
     if spec.max_runs is not None and spec.start is None:
         # What falls on this very instant is not run any more, so it must not use up one either.
-        rule = _build(_replace(spec, max_runs=None, end=None, window=None), field, job, calendars)
-        start = rule.next_after(now_ms) if rule.next_after(now_ms - 1) == now_ms else now_ms
+        free = _replace(spec, max_runs=None, end=None, window=None)
+        unbounded = _build(parse_schedule(free, field, team=job.team, name=job.name), field, calendars)
+        start = unbounded.next_after(now_ms) if unbounded.next_after(now_ms - 1) == now_ms else now_ms
         spec = _replace(spec, start=format_utc(now_ms if start is None else start))
-    return spec, _build(spec, field, job, calendars)
+    return entry if spec is entry.spec else parse_schedule(spec, field, team=job.team, name=job.name)
 
 
-def _build(spec: ScheduleSpec, field: str, job: Scheduled, calendars: Calendars | None) -> Schedule:
+def _build(entry: ParsedSchedule, field: str, calendars: Calendars | None, *, window_ms: int | None = None) -> Schedule:
+    """What has the occurrences. Raises Invalid where something depends on now still, or a calendar is missing."""
+    rule = entry.rule
+    window_ms = entry.window_ms if window_ms is None else window_ms
+    if isinstance(rule, Once):
+        return OneOff(rule.at_ms, window_ms=window_ms)
+    if isinstance(rule, After):
+        raise Invalid(errors=[FieldError(f"{field}.delay", "is not resolved to an instant yet")])
+    if isinstance(rule, Every):
+        if rule.anchor_ms is None:
+            text = "is missing; write the instant that the interval counts from"
+            raise Invalid(errors=[FieldError(f"{field}.anchor", text)])
+        if not entry.bounded:
+            return Interval(anchor_ms=rule.anchor_ms, every_ms=rule.every_ms, window_ms=window_ms)
+    if not entry.spec.exclude:
+        return _recurring(entry, None, window_ms)
     try:
-        if spec.cron is not None and _plain_cron(spec):
-            return _cron(spec.cron, spec.timezone or "UTC", _owner(spec, job))
-        if spec.at is not None:
-            return OneOff(parse_instant(spec.at), window_ms=_window_ms(spec))
-        if spec.delay is not None:
-            raise Invalid(errors=[FieldError("delay", "is not resolved to an instant yet")])
-        if spec.every is not None and spec.anchor is None:
-            raise Invalid(errors=[FieldError("anchor", "is missing; write the instant that the interval counts from")])
-        return _recurring(spec, job, calendars)
-    except Invalid as error:
-        raise Invalid(errors=[FieldError(f"{field}.{e.field}", e.message) for e in error.errors]) from None
-
-
-def _quick(spec: ScheduleSpec, job: Scheduled) -> Schedule | None:
-    """What nearly all stored jobs have, without the checks that it went through before; None where they have to judge."""
-    if spec.cron is not None:
-        return _build(spec, "schedule", job, None) if _plain_cron(spec) else None
-    try:
-        if spec.at is not None and spec == ScheduleSpec(at=spec.at):
-            return OneOff(parse_instant(spec.at))
-        if (
-            spec.every is not None
-            and spec.anchor is not None
-            and spec == ScheduleSpec(every=spec.every, anchor=spec.anchor)
-        ):
-            every_ms = parse_duration(spec.every)
-            return Interval(anchor_ms=parse_instant(spec.anchor), every_ms=every_ms) if every_ms >= MIN_MS else None
-    except ValueError:
-        pass
-    return None
-
-
-def _plain_cron(spec: ScheduleSpec) -> bool:
-    """Of cron and timezone alone, as nearly all are."""
-    return spec == ScheduleSpec(cron=spec.cron, timezone=spec.timezone)
-
-
-class _Recurring(NamedTuple):
-    """All that a cron or an interval depends on. exclude: dates and ranges, calendars opened up; None where it has none."""
-
-    spec: ScheduleSpec  # without exclude, which is a list
-    exclude: tuple[str, ...] | None
-    owner: tuple[str, str | None]
-
-
-def _recurring(spec: ScheduleSpec, job: Scheduled, calendars: Calendars | None) -> Schedule:
-    try:
-        exclude = opened(spec.exclude, calendars) if spec.exclude else None
-        return _cached(_Recurring(_replace(spec, exclude=""), exclude, _owner(spec, job)))
+        return _recurring(entry, opened(entry.spec.exclude, calendars), window_ms)
     except ValueError as error:  # of a calendar: all else has been checked
-        raise Invalid(errors=[FieldError("exclude", str(error))]) from None
+        raise Invalid(errors=[FieldError(f"{field}.exclude", str(error))]) from None
 
 
-def _owner(spec: ScheduleSpec, job: Scheduled) -> tuple[str, str | None]:
-    return (job.team, job.name) if reads_owner(spec) else ("", None)
-
-
-@lru_cache(maxsize=4096)
-def _cached(key: _Recurring) -> Schedule:
-    spec, zone_name, window_ms = key.spec, key.spec.timezone or "UTC", _window_ms(key.spec)
-    unbounded = spec.start is spec.end is None and spec.max_runs is None
+@lru_cache(maxsize=16_384)
+def _recurring(entry: ParsedSchedule, excluded: tuple[str, ...] | None, window_ms: int) -> Schedule:
+    """excluded: dates and ranges, calendars opened up; None where it has none."""
+    unbounded = entry.start_ms is entry.end_ms is entry.max_runs is None
     rule: Cron | Interval
-    if spec.cron is not None:
-        expression = parse_cron(spec, team=key.owner[0], name=key.owner[1])
-        unbounded = unbounded and not key.exclude
-        rule = Cron(expression, zone_name=zone_name, dst=spec.dst or DstPolicy(), window_ms=window_ms)
+    if isinstance(entry.rule, ByCron):
+        unbounded = unbounded and not excluded
+        rule = Cron(entry.rule.expression, zone_name=entry.zone_name, dst=entry.rule.dst, window_ms=window_ms)
     else:
-        every_ms, anchor_ms = parse_duration(spec.every or 0), parse_instant(spec.anchor or "")
-        rule = Interval(anchor_ms=anchor_ms, every_ms=every_ms, window_ms=window_ms)
+        assert isinstance(entry.rule, Every)
+        assert entry.rule.anchor_ms is not None
+        rule = Interval(anchor_ms=entry.rule.anchor_ms, every_ms=entry.rule.every_ms, window_ms=window_ms)
         # An interval that names a calendar stays of one kind, whether the calendar is empty or not.
-        unbounded = unbounded and key.exclude is None
+        unbounded = unbounded and excluded is None
     if unbounded:
         return rule
     return Bounded(
         rule,
-        zone=zones.zone_info(zone_name),
-        start_ms=_instant(spec.start),
-        end_ms=_instant(spec.end),
-        max_runs=spec.max_runs,
-        excluded=spans_of(key.exclude, zones.load_zone(zone_name)) if key.exclude else _NO_SPANS,
+        zone=zones.zone_info(entry.zone_name),
+        start_ms=entry.start_ms,
+        end_ms=entry.end_ms,
+        max_runs=entry.max_runs,
+        excluded=spans_of(excluded, zones.load_zone(entry.zone_name)) if excluded else _NO_SPANS,
         window_ms=window_ms,
     )
-
-
-@lru_cache(maxsize=16_384)
-def _cron(text: str, zone_name: str, owner: tuple[str, str | None]) -> Cron:
-    """The nearly only kind there is, by a short key. Raises Invalid."""
-    spec = ScheduleSpec(cron=text, timezone=zone_name)
-    if errors := list(check_schedules(spec, (), team=owner[0], name=owner[1])):
-        raise Invalid(errors=[e._replace(field=e.field.removeprefix("schedule.")) for e in errors])
-    return Cron(parse_cron(spec, team=owner[0], name=owner[1]), zone_name=zone_name)
-
-
-def _window_ms(spec: ScheduleSpec) -> int:
-    return 0 if spec.window is None else parse_duration(spec.window)
-
-
-def _instant(text: str | None) -> int | None:
-    return None if text is None else parse_instant(text)
 
 
 def _too_old(field: str, found: str, now_ms: int) -> Invalid:

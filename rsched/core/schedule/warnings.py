@@ -11,16 +11,22 @@ from rsched.core.cron.words import MONTHS, clock, day_groups, days, joined, minu
 from rsched.core.durations import format_duration
 from rsched.core.errors import Invalid
 from rsched.core.instants import format_utc, parse_instant
-from rsched.core.jobs.model import ScheduleSpec
-from rsched.core.schedule.checks import parse_cron
+from rsched.core.schedule.parse import parse_cron
 from rsched.core.schedule.schedule import Calendars, Draft, Schedule, Scheduled, load
+from rsched.core.schedule.spec import ScheduleSpec
 
 _LACKING = {29: (2,), 30: (2,), 31: (2, 4, 6, 9, 11)}
 _SAMPLE = 100  # occurrences that are looked at for how close they come
 
 
 def warnings(job: Scheduled, *, now_ms: int, calendars: Calendars | None = None) -> list[str]:
-    """Texts with the fix, for a schedule that resolve() accepts; give the resolved one. now_ms: after which runs count."""
+    """Returns texts with the fix.
+
+    Args:
+        job: With a schedule that resolve() has resolved.
+        now_ms: After which instant (ms) runs count.
+        calendars: The team's holiday calendars, by name.
+    """
     out: list[str] = []
     specs = list(job.schedules) if job.schedule is None else [job.schedule]
     seen: dict[str, int] = {}

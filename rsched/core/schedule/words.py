@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rsched.core.cron.words import in_words, joined
-from rsched.core.durations import parse_duration
+from rsched.core.durations import Duration, parse_duration
 from rsched.core.instants import format_utc, parse_instant
-from rsched.core.jobs.model import Duration, ScheduleSpec
-from rsched.core.schedule.checks import parse_cron
 from rsched.core.schedule.exclusions import entries_of, names_in
+from rsched.core.schedule.parse import parse_cron
 from rsched.core.schedule.schedule import Draft, Scheduled
+from rsched.core.schedule.spec import ScheduleSpec
 from rsched.core.schedule.warnings import warnings
 
 __all__ = ["describe", "duration_words", "warnings"]
@@ -22,7 +22,7 @@ _OVERLAP = {"first": "the first time only", "both": "both times"}
 
 
 def describe(job: Scheduled | ScheduleSpec | Sequence[ScheduleSpec]) -> str:
-    """Such as "at 02:00 every day, in Asia/Kolkata"; several schedules joined with "; and ".
+    """Returns a sentence such as "at 02:00 every day, in Asia/Kolkata"; several schedules are joined with "; and ".
 
     For a schedule that resolve() accepts, resolved or not. H is read for the job's team and name, so give the job.
     """
@@ -88,7 +88,7 @@ def _rule(spec: ScheduleSpec, job: Scheduled) -> str:
 
 
 def _within(value: Duration) -> str:
-    """ "hour" for one hour, else "2 hours": what stands after "every" and "the"."""
+    """What stands after "every" and "the": "hour" for one hour, else "2 hours"."""
     words = duration_words(value)
     return words.removeprefix("1 ") if words.startswith("1 ") else words
 

@@ -48,6 +48,7 @@ class Segment(NamedTuple):
 
     @property
     def opened(self) -> int:
+        """The wall time at start."""
         return self.start + self.offset
 
 
@@ -98,11 +99,12 @@ def tzdata_version() -> str:
 
 @lru_cache(maxsize=1)
 def zone_names() -> frozenset[str]:
+    """Returns the names of all zones that tzdata has."""
     return frozenset(resources.files("tzdata").joinpath("zones").read_text("ascii").split())
 
 
 def check_zone_name(name: str) -> None:
-    """UnknownZone, with the likeliest name meant, where tzdata has no such zone."""
+    """Raises UnknownZone, with the likeliest name meant, where tzdata has no such zone."""
     names = zone_names()
     if name in names:
         return

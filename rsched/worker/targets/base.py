@@ -1,9 +1,10 @@
-"""What all targets share."""
+"""What all kinds of targets share in a worker."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from rsched.core.jobs.targets import Target
 from rsched.worker.attempt import Attempt
 
 
@@ -16,6 +17,15 @@ class Begin(Protocol):
         """Right before the call: refuses when the lease may be over, notes the start, arms the timeout (+ spare_s)."""
 
 
-class Target(Protocol):
+class Caller(Protocol):
+    """Calls all targets of one kind."""
+
     async def call(self, attempt: Attempt, begin: Begin) -> None:
         """Returns on success. Any exception is a failure. Once cancelled it ends only when the target has really ended."""
+
+
+class Callers(Protocol):
+    """Knows who calls a target."""
+
+    def caller_of(self, target: Target) -> Caller | None:
+        """Returns who calls the target; None where this worker cannot call its kind."""
