@@ -13,7 +13,7 @@
 --include check_types
 local refusal, marker = guard(a_generation)
 if refusal then return refusal end
-check_types({}, {'exclusions', 'refreshes'})
+check_types({}, {'calendars', 'refreshes'})
 local now = text(now_ms())
 local field = a_team .. '/' .. a_name
 local version, body = string.match(redis.call('HGET', key('calendars'), field) or '', '^(%d+)\n(.*)$')

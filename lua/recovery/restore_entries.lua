@@ -14,10 +14,10 @@
 --include check_types
 local refusal = recovery_guard(a_generation, a_kind == 'triggers')
 if refusal then return refusal end
-check_types({'catchup', 'triggers'}, {'exclusions'})
+check_types({'catchup', 'triggers'}, {'calendars'})
 local now = text(now_ms())
 local count = 0
-if a_kind == 'exclusions' then
+if a_kind == 'calendars' then
   for i = group_at, #ARGV, group_width do
     local there = string.match(redis.call('HGET', key('calendars'), ARGV[i]) or '', '^(%d+)\n')
     if tonumber(there or '0') < tonumber(string.match(ARGV[i + 1], '^(%d+)')) then
