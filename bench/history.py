@@ -14,8 +14,8 @@ from rsched.core.ids import derive_job_id
 from rsched.core.jobs.packed import Event, RunEvent, RunRecord
 from rsched.core.states import RunState
 from rsched.ledger import Ledger
-from rsched.ledger.archive import Manifest
-from rsched.ledger.staging import DAY_MS, claimed_on
+from rsched.ledger.retention.parquet import Manifest
+from rsched.ledger.keys import DAY_MS, claimed_on
 from rsched.runtime.clock import Clock
 from rsched.store.store import shard_tags
 from tests.support.deployment import Deployment, deployment
@@ -36,9 +36,9 @@ async def measure(*, runs: int, clock: Clock) -> dict[str, Any]:
         folder = w.folder / "archive"
         folder.mkdir()
         began = clock.perf_s()
-        left = await ledger.retain(folder, days=_RETENTION_DAYS)
+        left = await ledger.retention.retain(folder, days=_RETENTION_DAYS)
         left_s = clock.perf_s() - began
-        archived = await ledger.retain(folder, days=_RETENTION_DAYS)
+        archived = await ledger.retention.retain(folder, days=_RETENTION_DAYS)
         exported_s = clock.perf_s() - began - left_s
         manifests = {t: _manifest(folder / t / f"{day}.json") for t in _TABLES}
         kept = runs - manifests["runs"].rows
@@ -98,7 +98,7 @@ async def _fill(ledger: Ledger, runs: int, *, day_ms: int) -> None:
             n += 1
             new = f"1-{n}"
             events: list[Event] = [life[stage] for life in lives if stage < len(life)]
-            if not await ledger.record(shard, stream="journal", expected=at, new=new, events=events):
+            if not await ledger.write.record(shard, stream="journal", expected=at, new=new, events=events):
                 raise RuntimeError("somebody else recorded")
             at = new
 

@@ -48,11 +48,11 @@ async def _recorded(ledger: Ledger, clock: Clock, *, runs: int, generation: int,
             for event in [m[move] for m in moves[start : start + _BATCH]]
         ]
     (shard,) = shard_tags(1)
-    before = await ledger.position(shard, "journal")
+    before = await ledger.write.position(shard, "journal")
     began = clock.perf_s()
     for n, start in enumerate(range(0, len(events), _BATCH)):
         new = f"{generation}-{n}"
-        assert await ledger.record(
+        assert await ledger.write.record(
             shard, stream="journal", expected=before, new=new, events=events[start : start + _BATCH]
         )
         before = new

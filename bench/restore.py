@@ -75,7 +75,7 @@ async def _fill(w: Deployment, jobs: int, *, clock: Clock) -> None:
     """Straight into the ledger, as the recorder would have."""
     rng, now, shard = random.Random(1), clock.wall_ms(), shard_tags(1)[0]
     async with Ledger(w.database_url, clock=clock) as ledger:
-        await ledger.next_generation(shard, redis_fence=0)
+        await ledger.recovery.generations.next(shard, redis_fence=0)
         at = "0-0"
         for first in range(0, jobs, _BATCH):
             events = []
@@ -83,7 +83,7 @@ async def _fill(w: Deployment, jobs: int, *, clock: Clock) -> None:
                 put, _ = new_job(f"job-{i}", _spec(i, rng, now=now), function="noop", now=now)
                 events.append(JobEvent(put.job, put.value))
             new = f"1-{first // _BATCH + 1}"
-            if not await ledger.record(shard, stream="definitions", expected=at, new=new, events=events):
+            if not await ledger.write.record(shard, stream="definitions", expected=at, new=new, events=events):
                 raise RuntimeError(f"{PREFIX}: somebody else recorded")
             at = new
 

@@ -80,7 +80,7 @@ async def _passes(settings: RecorderSettings, write: bool) -> tuple[Counter[str]
     found: Counter[str] = Counter()
     unsure, waiting = 0, []
     async with Ledger(settings.database_url, pool_max=2, clock=clock) as ledger:
-        await ledger.check_schema()
+        await ledger.database.check_schema()
         for tag in shard_tags(settings.shards):
             store = Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
             try:

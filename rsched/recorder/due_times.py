@@ -13,7 +13,7 @@ from rsched.core.schedule import schedule as schedules
 from rsched.core.schedule.schedule import Schedule
 from rsched.core.states import JobState
 from rsched.ledger import Ledger
-from rsched.ledger.restore_pages import DecidedRange, LedgerJob
+from rsched.ledger.recovery.pages import DecidedRange, LedgerJob
 from rsched.runtime.log import get_logger
 
 _log = get_logger("rsched.recorder")
@@ -128,7 +128,7 @@ class DueTimes:
         if not asked:
             return
         dues = {i: found[i][1] or 0 for i in asked}
-        settled = await self._ledger.settled([(found[i][0], due) for i, due in dues.items()])
+        settled = await self._ledger.recovery.pages.decided([(found[i][0], due) for i, due in dues.items()])
         ranges = {i: _standing(settled.get(found[i][0], ()), head) for i, head in asked.items()}
         since = min(dues.values()) - CLAIMED_AHEAD_MS
         ahead = 1
@@ -136,7 +136,7 @@ class DueTimes:
             # Few have any; those that do may have thousands, all that was claimed in a tail that was lost.
             upcoming = {i: self._upcoming(head, found[i], ranges[i], ahead) for i, head in asked.items()}
             runs = [run_id_of(found[i][0], t) for i, ts in upcoming.items() for t in ts if t <= self._claimed]
-            known = await self._ledger.runs_known(runs, since=since) if runs else {}
+            known = await self._ledger.recovery.pages.runs_known(runs, since=since) if runs else {}
             for i, ts in upcoming.items():
                 job_id, _, value = found[i]
                 head = asked[i]

@@ -109,7 +109,7 @@ class ShardWatch:
         """Unavailable: the positions stay as they were, so that the lag grows."""
         try:
             for stream, lag in self._lags.items():
-                lag.position = parse_position(await self._ledger.position(self._shard, stream))
+                lag.position = parse_position(await self._ledger.write.position(self._shard, stream))
         except Unavailable:
             self._metrics.put(m.LEDGER_UP, value=0)
             raise

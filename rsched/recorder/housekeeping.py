@@ -10,9 +10,9 @@ from pathlib import Path
 from rsched.core.errors import Unavailable
 from rsched.core.jobs.packed import KEYED_FOR_MS
 from rsched.ledger import Ledger
-from rsched.ledger.archive import check_archive
-from rsched.ledger.unfinished_index import FIRST
-from rsched.ledger.unfinished_runs import FIRST_WIDTH_MS, next_width
+from rsched.ledger.retention.parquet import check_archive
+from rsched.ledger.recovery.unfinished_runs import FIRST
+from rsched.ledger.recovery.unfinished_runs import FIRST_WIDTH_MS, next_width
 from rsched.runtime import faults
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
@@ -46,7 +46,7 @@ class Housekeeping:
         """The mark by a window; a page of unfinished_runs, old keys and jobs to forget. True when there may be more. Unavailable."""
         now = self._clock.boot_ms()
         if now - self._rare_at >= _RARELY_MS:
-            await self._ledger.make_partitions_ahead()
+            await self._ledger.write.make_partitions_ahead()
             await self._store.processes.forget_silent_workers(silent_ms=_RARELY_MS)
             self._rare_at = now
         if now - self._indexed_at >= _INDEX_MS:
@@ -75,11 +75,11 @@ class Housekeeping:
 
     async def _drop_triggers(self) -> bool:
         before = self._clock.wall_ms() - _KEYS_KEPT_MS
-        return await self._ledger.drop_triggers(self._shard, before=before, limit=_TRIGGERS) == _TRIGGERS
+        return await self._ledger.recovery.triggers.drop(self._shard, before=before, limit=_TRIGGERS) == _TRIGGERS
 
     async def _forget(self) -> bool:
         before = self._clock.wall_ms() - self._forget_after_ms
-        items = await self._ledger.forgettable(self._shard, before_ms=before, limit=_PAGE)
+        items = await self._ledger.recovery.unfinished.forgettable(self._shard, before_ms=before, limit=_PAGE)
         if not items:
             return False
         if await self._store.restore.is_in_progress():
@@ -89,7 +89,7 @@ class Housekeeping:
         faults.point("housekeeping.before_forget")
         await self._store.jobs.forget(items)
         faults.point("housekeeping.before_mark")
-        await self._ledger.mark_forgotten(items)
+        await self._ledger.recovery.unfinished.mark_forgotten(items)
         faults.point("housekeeping.after_mark")
         return len(items) == _PAGE
 
@@ -132,7 +132,7 @@ class Retention:
         """Moves or exports one day, or sweeps once a day what had been kept. True when there may be more. Unavailable."""
         if self._folder is None:
             return False
-        done = await self._ledger.retain(self._folder, days=self._days, swept_on=self._swept_on)
+        done = await self._ledger.retention.retain(self._folder, days=self._days, swept_on=self._swept_on)
         if done.kind == "archived":
             _log.info("history was archived", extra={"fields": {"name": done.name, "rows": done.rows}})
         elif done.kind == "pruned":

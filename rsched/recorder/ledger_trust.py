@@ -20,7 +20,7 @@ async def mark_of(store: Store) -> Mark:
 
 async def behind(ledger: Ledger, *, shard: str, mark: Mark) -> list[str]:
     """The streams of which the ledger has not come to the mark. Unavailable."""
-    return [s for s, last in mark.items() if parse_position(await ledger.position(shard, s)) < last]
+    return [s for s, last in mark.items() if parse_position(await ledger.write.position(shard, s)) < last]
 
 
 async def unsettled(store: Store) -> bool:

@@ -76,7 +76,7 @@ async def _schema_checked(ledger: Ledger, clock: Clock) -> None:
     outage = Outage("recorder", _log)
     while True:
         try:
-            await ledger.check_schema()
+            await ledger.database.check_schema()
         except Unavailable as error:
             await clock.sleep(outage.failed(error))
         else:

@@ -9,7 +9,7 @@ import anyio
 from rsched.core.errors import Unavailable
 from rsched.ledger import Ledger
 from rsched.ledger.positions import Position
-from rsched.ledger.repair import RecorderLock
+from rsched.ledger.recovery.generations import RecorderLock
 from rsched.recorder.housekeeping import Housekeeping
 from rsched.recorder.reconcile.reconciler import Reconciler, keep_reconciled
 from rsched.recorder.reconcile.reconciler import RecorderSettingsPart as ReconcileKnobs
@@ -64,10 +64,10 @@ class ShardRecorder:
         outage, waited = Outage(f"recorder of {self._shard}", _log), False
         while True:
             try:
-                async with self._ledger.acquire_recorder(self._shard) as lock:
+                async with self._ledger.recovery.generations.acquire_recorder(self._shard) as lock:
                     if lock is not None:
                         waited = False
-                        await self._ledger.make_partitions_ahead()
+                        await self._ledger.write.make_partitions_ahead()
                         outage.over()
                         await self._keep_recording(lock)
                         continue
@@ -128,7 +128,7 @@ class ShardRecorder:
             except Unavailable as error:
                 lost = error
                 # Cancelled first, the driver would ask a server that hangs to cancel, and wait for that.
-                self._ledger.cut_off()
+                self._ledger.database.cut_off()
                 await self._clock.sleep(_CUT_MS)
             group.cancel_scope.cancel()
         if lost is not None:

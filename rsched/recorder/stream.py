@@ -61,17 +61,17 @@ class StreamRecorder:
             await self._trim()
             return False
         faults.point("recorder.after_read")
-        aside = self._ledger.quarantined(self._shard, self._stream)
+        aside = self._ledger.write.quarantined(self._shard, self._stream)
         new, events = self._take()
         await self._tell_gaps(self._position, new)
-        if not await self._ledger.record(
+        if not await self._ledger.write.record(
             self._shard, stream=self._stream, expected=str(self._position), new=str(new[-1]), events=events
         ):
             _log.warning("the position moved", extra={"fields": {"shard": self._shard, "stream": self._stream}})
             self._position = None
             return True
         self._position = new[-1]
-        aside = self._ledger.quarantined(self._shard, self._stream) - aside
+        aside = self._ledger.write.quarantined(self._shard, self._stream) - aside
         count_recorded(self._store.connection.metrics, self._stream, events, aside=aside)
         faults.point("recorder.after_commit")
         await self._trim()
@@ -107,11 +107,11 @@ class StreamRecorder:
         """The ledger's position; moved past what is beyond it and trimmed already, though nothing new may come for long. None
         where someone else recorded.
         """
-        position = parse_position(await self._ledger.position(self._shard, self._stream))
+        position = parse_position(await self._ledger.write.position(self._shard, self._stream))
         last = parse_position(await self._store.journal.get_last_id(self._stream))
         if last > position and await self._store.journal.get_first_id(self._stream) is None:
             await self._gap(self._stream, position, last)
-            if not await self._ledger.record(
+            if not await self._ledger.write.record(
                 self._shard, stream=self._stream, expected=str(position), new=str(last), events=[]
             ):
                 return None

@@ -13,12 +13,12 @@ from rsched.store.store import Store
 
 
 async def _pump(store: Store, ledger: Ledger, going: asyncio.Event) -> None:
-    position = await ledger.position("s0", "definitions")
+    position = await ledger.write.position("s0", "definitions")
     while True:
         for stream, entry, pairs in await store.journal.read({"definitions": position}, block_ms=1000, count=100):
             events = [unpack_event(kind, payload) for kind, payload in pairs]
             await going.wait()
-            assert await ledger.record("s0", stream=stream, expected=position, new=entry, events=events)
+            assert await ledger.write.record("s0", stream=stream, expected=position, new=entry, events=events)
             position = entry
 
 
@@ -33,7 +33,7 @@ async def recording(
     clock = SystemClock()
     store = Store.open(redis_url, prefix=prefix, shard="s0", clock=clock)
     async with Ledger(database_url, clock=clock) as ledger:
-        generation, fence = await ledger.next_generation("s0", redis_fence=0)
+        generation, fence = await ledger.recovery.generations.next("s0", redis_fence=0)
         assert await store.recovery.begin(generation, fence=fence)
         await store.recovery.finish(recovery_grace_ms=0)
         task = asyncio.create_task(_pump(store, ledger, going))

@@ -73,11 +73,11 @@ def test_resume_does_with_what_was_missed_as_asked_or_as_the_pause_said(
     assert "pause" not in answer.json
     world.record()
     assert (
-        world.run(world.ledger.open_catchups(job_id, schedule_version=world.head_of(job_id).schedule_version))
+        world.run(world.ledger.jobs.pending_catch_ups(job_id, schedule_version=world.head_of(job_id).schedule_version))
         == caught_up
     )
     assert world.runs() == [f"{job_id}:{at}" for at in run_at]
-    skips, _ = world.run(world.ledger.skips_page(job_id, cursor=None, limit=10))
+    skips, _ = world.run(world.ledger.skips.list(job_id, cursor=None, limit=10))
     assert [(skip.first_at, skip.last_at, skip.total) for skip in skips] == skipped
 
 
@@ -147,7 +147,7 @@ def test_a_backfill_owes_what_has_no_run_and_a_repeat_owes_nothing(world: World)
     start = NOW - NOW % 86_400_000 + 3_600_000
     trigger = world.call("POST", path(made, "/trigger")).json["run_id"]
     ran = RunEvent(f"{made['job_id']}:{start + 20_000}", world.run_record(trigger), NOW, "")
-    assert world.run(world.ledger.record("s1", stream="journal", expected="0-0", new="1-0", events=[ran]))
+    assert world.run(world.ledger.write.record("s1", stream="journal", expected="0-0", new="1-0", events=[ran]))
     dry = world.call("POST", path(made, "/backfill"), wanted | {"dry_run": True})
     assert (dry.status, dry.json["occurrences"], _catch_ups(world, made)) == (202, 5, [])
     answer = world.call("POST", path(made, "/backfill"), wanted).json
@@ -164,7 +164,7 @@ def _catch_ups(world: World, made: Any) -> list[tuple[int, int, int]]:
     job_id = JobId(made["job_id"])
     world.record()
     ranges = sorted(
-        world.run(world.ledger.open_catchups(job_id, schedule_version=world.head_of(job_id).schedule_version))
+        world.run(world.ledger.jobs.pending_catch_ups(job_id, schedule_version=world.head_of(job_id).schedule_version))
     )
     due = [
         int(at)

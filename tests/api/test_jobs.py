@@ -60,7 +60,7 @@ def test_a_deletion_that_the_ledger_has_not_seen_still_makes_a_new_incarnation(w
     first = world.create(name="nightly")
     world.waiter.answers = False
     assert world.call("DELETE", f"/v1/jobs/{first['job_id']}").json["durability"] == "unknown"
-    seen = world.run(world.ledger.job(first["job_id"]))
+    seen = world.run(world.ledger.jobs.get(first["job_id"]))
     assert seen is not None
     assert not seen.deleted
     world.waiter.answers = True
@@ -226,7 +226,7 @@ def test_a_repeated_delete_is_not_found_only_once_the_first_is_recorded(
     path = f"/v1/jobs/{world.create()['job_id']}"
     world.waiter.answers = False
     assert world.call("DELETE", path).json["durability"] == "unknown"
-    look, looks = world.ledger.job, []
+    look, looks = world.ledger.jobs.get, []
 
     async def recorded_at_the_third_look(job_id: JobId) -> Any:
         looks.append(job_id)

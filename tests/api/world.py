@@ -121,7 +121,7 @@ class World:
     @contextmanager
     def recorder(self) -> Iterator[None]:
         """A recorder holds its lock on the shard."""
-        held = self.ledger.acquire_recorder("s0")
+        held = self.ledger.recovery.generations.acquire_recorder("s0")
         assert self.run(held.__aenter__()) is not None
         yield
         self.run(held.__aexit__(None, None, None))
@@ -193,7 +193,7 @@ class World:
         dues = await self.store.jobs.get_due_times(jobs)
         runs = await self.store.connection.client.hgetall(self.store.keys.runs)
         await self.store.connection.client.flushall()
-        generation, fence = await self.ledger.next_generation("s0", redis_fence=await self.store.recovery.get_fence())
+        generation, fence = await self.ledger.recovery.generations.next("s0", redis_fence=await self.store.recovery.get_fence())
         assert await self.store.recovery.begin(generation, fence=fence, lost=True)
         items = [(job, dues.get(job), r.pack()) for job, r in records.items() if isinstance(r, JobRecord)]
         if items:
@@ -239,7 +239,7 @@ def opened_world(ledger: Ledger, clock: HandClock, call: Any) -> Iterator[World]
         world = World(caller, clock, store, ledger, waiter)
 
         async def opened() -> None:
-            generation, fence = await ledger.next_generation("s0", redis_fence=0)
+            generation, fence = await ledger.recovery.generations.next("s0", redis_fence=0)
             assert await store.recovery.begin(generation, fence=fence)
             await store.recovery.finish(recovery_grace_ms=0)
 

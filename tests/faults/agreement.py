@@ -16,7 +16,7 @@ async def disagreements(w: Deployment, acknowledged: Mapping[JobId, bytes], *, s
     found = []
     async with Ledger(w.database_url, clock=w.clock) as ledger:
         for job, value in acknowledged.items():
-            stored = await ledger.job(job)
+            stored = await ledger.jobs.get(job)
             if stored is None:
                 found.append(f"{job} was acknowledged and is not in the ledger")
             elif stored.definition != unpack_job(value).definition:

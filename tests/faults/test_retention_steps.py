@@ -39,7 +39,7 @@ async def plant(url: str, *, at: int) -> None:
     ]
     events: list[Event] = [*failed, *ended, SkipEvent(job_id(), at, at, 1, "paused", at)]
     async with Ledger(url, clock=SystemClock()) as ledger:
-        assert await ledger.record("old", stream="journal", expected="0-0", new="1-0", events=events)
+        assert await ledger.write.record("old", stream="journal", expected="0-0", new="1-0", events=events)
 
 
 async def count(url: str) -> dict[str, int]:

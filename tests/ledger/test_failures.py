@@ -51,12 +51,12 @@ def test_a_privilege_that_is_taken_away_is_waited_for(database_url: str) -> None
     with role(database_url) as (name, url), psycopg.connect(database_url, autocommit=True) as admin:
 
         async def body(ledger: Ledger) -> None:
-            assert await ledger.position("s0", "journal") == "0-0"
+            assert await ledger.write.position("s0", "journal") == "0-0"
             admin.execute(f"REVOKE ALL ON positions FROM {name}")
             with pytest.raises(NeedsFixing, match="does not permit it: permission denied for table positions"):
-                await ledger.record("s0", stream="journal", expected="0-0", new="1-0", events=[])
+                await ledger.write.record("s0", stream="journal", expected="0-0", new="1-0", events=[])
             admin.execute(f"GRANT ALL ON positions TO {name}")
-            assert await ledger.record("s0", stream="journal", expected="0-0", new="1-0", events=[])
+            assert await ledger.write.record("s0", stream="journal", expected="0-0", new="1-0", events=[])
 
         with_ledger(url, body)
 
@@ -77,9 +77,9 @@ def test_a_schema_that_is_not_this_releases_is_waited_for_and_nothing_is_quarant
         with psycopg.connect(database_url, autocommit=True) as admin:
             admin.execute(change)
             with pytest.raises(NeedsFixing, match="run `rsched migrate`"):
-                await ledger.record("s0", stream="journal", expected="0-0", new="1-0", events=[job()])
+                await ledger.write.record("s0", stream="journal", expected="0-0", new="1-0", events=[job()])
             admin.execute(back)
-            assert await ledger.record("s0", stream="journal", expected="0-0", new="1-0", events=[job()])
+            assert await ledger.write.record("s0", stream="journal", expected="0-0", new="1-0", events=[job()])
             assert admin.execute("SELECT count(*) FROM quarantine").fetchone() == (0,)
 
     with_ledger(database_url, body)

@@ -65,7 +65,7 @@ def test_a_newer_schema_is_refused_with_the_fix(database_url: str) -> None:
 
     async def check() -> None:
         async with Ledger(database_url, clock=SystemClock()) as ledger:
-            await ledger.check_schema()
+            await ledger.database.check_schema()
 
     with pytest.raises(Misconfigured, match="upgrade rsched"):
         asyncio.run(migrate(database_url))
@@ -87,7 +87,7 @@ def test_a_program_goes_on_beside_the_next_schema_that_says_so_and_no_further(da
 
     async def check() -> None:
         async with Ledger(database_url, clock=SystemClock()) as ledger:
-            await ledger.check_schema()
+            await ledger.database.check_schema()
 
     asyncio.run(migrate(database_url, steps=[*migrations(), following[0]]))
     asyncio.run(check())

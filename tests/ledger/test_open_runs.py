@@ -17,8 +17,8 @@ from rsched.ledger import unfinished_index as unfinished_runs
 from rsched.ledger import writer as writers
 from rsched.ledger.databases import drop_database, ensure_database, with_database
 from rsched.ledger.migrate import migrations
-from rsched.ledger.unfinished_index import FIRST
-from rsched.ledger.unfinished_runs import next_width, open_within
+from rsched.ledger.recovery.unfinished_runs import FIRST
+from rsched.ledger.recovery.unfinished_runs import next_width, open_within
 from rsched.runtime import faults
 from tests.ledger.events import T0, WallClock, job, job_id, run
 
@@ -41,7 +41,7 @@ def ledger_test(url: str, body: Callable[[Ledger], Awaitable[None]], *, now: int
 async def open_ids(ledger: Ledger, *, limit: int = 100) -> list[str]:
     """Each once, whether or not they came in several pages."""
     found: set[str] = set()
-    async for page in ledger.unfinished_runs("s0", limit=limit):
+    async for page in ledger.recovery.unfinished.pages("s0", limit=limit):
         assert 0 < len(page) <= limit
         assert not [run for run, r in page if r.state.final]
         found.update(run for run, _ in page)
@@ -50,7 +50,7 @@ async def open_ids(ledger: Ledger, *, limit: int = 100) -> list[str]:
 
 async def record(ledger: Ledger, events: list[Event], *, n: int = 0) -> None:
     expected = "0-0" if n == 0 else f"1-{n - 1}"
-    assert await ledger.record("s0", stream="journal", expected=expected, new=f"1-{n}", events=events)
+    assert await ledger.write.record("s0", stream="journal", expected=expected, new=f"1-{n}", events=events)
 
 
 async def list_all(ledger: Ledger, *, up_to: int, width_ms: int = HOUR) -> None:
@@ -250,9 +250,9 @@ def test_moves_of_runs_stay_heap_only_updates(database_url: str) -> None:
             for n, (state, revision) in enumerate(((Q, 1), (R, 2), (S, 3))):
                 await record(ledger, [run(T0 + i, state=state, revision=revision, fence=1) for i in range(8)], n=n)
             # Counts are the session's own until it passes them on.
-            await ledger._all("SELECT pg_stat_force_next_flush()", ())
+            await ledger.database.rows("SELECT pg_stat_force_next_flush()", ())
             query = "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'runs_20261026'"
-            assert await ledger._one(query, ()) == (16, 16)
+            assert await ledger.database.row(query, ()) == (16, 16)
 
     asyncio.run(main())
 
@@ -279,7 +279,7 @@ def test_a_job_is_kept_while_a_unfinished_runs_or_a_later_run_of_it_is_open(data
         await record(ledger, events)
         await list_all(ledger, up_to=T0 + 60)
         await record(ledger, [run(T0, name="over", state=S, revision=2, fence=1)], n=1)
-        found = await ledger.forgettable("s0", before_ms=T0 + 9 * DAY, limit=9)
+        found = await ledger.recovery.unfinished.forgettable("s0", before_ms=T0 + 9 * DAY, limit=9)
         assert {j for j, _ in found} == {job_id("none"), job_id("over")}
 
     ledger_test(database_url, body)

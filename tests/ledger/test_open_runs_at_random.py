@@ -14,7 +14,7 @@ from rsched.core.errors import Unavailable
 from rsched.core.jobs.packed import RunEvent
 from rsched.core.states import RunState
 from rsched.ledger import Ledger
-from rsched.ledger.unfinished_index import FIRST, Key
+from rsched.ledger.recovery.unfinished_runs import FIRST, Key
 from rsched.runtime import faults
 from tests.ledger.events import T0, WallClock, run
 from tests.ledger.test_open_runs import (
@@ -103,7 +103,7 @@ class History:
 
     async def again(self) -> None:
         newer = [self.moved(e, self.rng.choice([R, S])) for e in self.some(4)]
-        await self.ledger.write_again("s0", list(newer))
+        await self.ledger.write.resync("s0", list(newer))
         self.known.update((e.run, e) for e in newer)
 
     async def claim_again(self) -> None:
@@ -123,7 +123,7 @@ class History:
         self.key = (await self.ledger.drop_ended("s0", after=self.key, limit=self.rng.randrange(1, 20))).after
 
     async def leave(self) -> None:
-        await self.ledger.retain(self.folder, days=2)
+        await self.ledger.retention.retain(self.folder, days=2)
 
     async def later(self) -> None:
         self.clock.now += self.rng.choice([60 * SECOND, HOUR, 9 * HOUR, DAY])
@@ -166,7 +166,7 @@ def test_none_is_missed_while_recording_listing_and_dropping_go_on_at_once(datab
     async def body(ledger: Ledger) -> None:
         done = False
         rng = random.Random(1)
-        await ledger.write_again("s0", [run(T0)])
+        await ledger.write.resync("s0", [run(T0)])
         await list_all(ledger, up_to=T0)
 
         async def recorder(stream: str, name: str) -> None:
@@ -181,10 +181,10 @@ def test_none_is_missed_while_recording_listing_and_dropping_go_on_at_once(datab
                     for e in rng.sample(known, min(len(known), 20))
                 ]
                 before = "0-0" if n == 0 else f"1-{n - 1}"
-                assert await ledger.record("s0", stream=stream, expected=before, new=f"1-{n}", events=[*fresh, *moves])
+                assert await ledger.write.record("s0", stream=stream, expected=before, new=f"1-{n}", events=[*fresh, *moves])
                 known = [e for e in known if e.run not in {m.run for m in moves}] + fresh + moves
                 with suppress(Unavailable):
-                    await ledger.write_again("s0", fresh[:1])
+                    await ledger.write.resync("s0", fresh[:1])
 
         async def housekeeping() -> None:
             while not done:

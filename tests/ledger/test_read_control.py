@@ -26,10 +26,10 @@ def test_skips_are_ranges_and_skipped_runs_each_once_and_counted_by_reason(datab
     ]
 
     async def body(ledger: Ledger) -> None:
-        found = await all_pages(lambda c: ledger.skips_page(JOB, cursor=c, limit=2))
+        found = await all_pages(lambda c: ledger.skips.list(JOB, cursor=c, limit=2))
         assert len(set(found)) == len(found) == 7
         assert [s.first_at for s in found] == sorted((s.first_at for s in found), reverse=True)
-        assert await ledger.skipped(JOB) == {"misfire": 2, "overlap": 1, "paused": 5}
+        assert await ledger.skips.totals(JOB) == {"misfire": 2, "overlap": 1, "paused": 5}
 
     with_events(database_url, events, body)
 
@@ -47,11 +47,11 @@ def test_a_backfill_sees_the_runs_of_its_range_and_what_is_still_to_be_paid(data
 
     async def body(ledger: Ledger) -> None:
         asked = {"since": T0, "until": T0 + 3 * MINUTE}
-        assert await ledger.occurrences_run(JOB, **asked, schedule_version=1) == {T0, T0 + MINUTE, T0 + 2 * MINUTE}
-        assert await ledger.occurrences_run(JOB, **asked, schedule_version=2) == {T0, T0 + MINUTE}
-        assert await ledger.occurrences_run(JOB, since=0, until=T0 + 1, schedule_version=1) == {T0}
-        assert await ledger.open_catchups(JOB, schedule_version=1) == [(T0 + 8 * MINUTE, T0 + 9 * MINUTE)]
-        assert await ledger.open_catchups(JOB, schedule_version=2) == []
+        assert await ledger.runs.occurrences(JOB, **asked, schedule_version=1) == {T0, T0 + MINUTE, T0 + 2 * MINUTE}
+        assert await ledger.runs.occurrences(JOB, **asked, schedule_version=2) == {T0, T0 + MINUTE}
+        assert await ledger.runs.occurrences(JOB, since=0, until=T0 + 1, schedule_version=1) == {T0}
+        assert await ledger.jobs.pending_catch_ups(JOB, schedule_version=1) == [(T0 + 8 * MINUTE, T0 + 9 * MINUTE)]
+        assert await ledger.jobs.pending_catch_ups(JOB, schedule_version=2) == []
 
     with_events(database_url, events, body)
 
@@ -69,11 +69,11 @@ def test_payloads_and_calendars_are_found_and_a_deleted_calendar_is_in_no_list(d
     ]
 
     async def body(ledger: Ledger) -> None:
-        assert (await ledger.payload("r"), await ledger.payload(RunId("s"))) == (encode({"a": 1}), None)
-        found = await ledger.exclusions([("default", "days"), ("default", "gone"), ("default", "none")])
+        assert (await ledger.runs.payload("r"), await ledger.runs.payload(RunId("s"))) == (encode({"a": 1}), None)
+        found = await ledger.calendars.get([("default", "days"), ("default", "gone"), ("default", "none")])
         assert {k[1]: c.entries for k, c in found.items()} == {"days": ["2026-12-25"], "gone": None}
-        assert [c.name for c in (await ledger.calendars_page("default"))[0]] == ["days"]
-        assert [j.definition.name for j in await ledger.jobs_that_may_name("default", "days")] == ["uses"]
+        assert [c.name for c in (await ledger.calendars.list("default"))[0]] == ["days"]
+        assert [j.definition.name for j in await ledger.jobs.that_may_name("default", "days")] == ["uses"]
 
     with_events(database_url, events, body)
 
@@ -81,7 +81,7 @@ def test_payloads_and_calendars_are_found_and_a_deleted_calendar_is_in_no_list(d
 def test_a_name_pattern_stands_for_the_whole_name(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
         async def names(pattern: str) -> set[str | None]:
-            return {j.definition.name for j in (await ledger.jobs(pattern=pattern))[0]}
+            return {j.definition.name for j in (await ledger.jobs.list(pattern=pattern))[0]}
 
         assert await names("night*") == {"nightly", "night_1"}
         assert await names("night") == set()

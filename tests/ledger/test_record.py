@@ -15,9 +15,9 @@ from rsched.core.ids import JobId, RunId
 from rsched.core.jobs.packed import Event, SkipEvent, WatermarkEvent, WorkerEvent
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
-from rsched.ledger.quarantine import NO_DETAIL
-from rsched.ledger.repair import FENCE_PER_MS, MAX_FENCE
-from rsched.ledger.staging import claimed_on
+from rsched.ledger.write.quarantine import NO_DETAIL
+from rsched.ledger.recovery.generations import FENCE_PER_MS, MAX_FENCE
+from rsched.ledger.keys import claimed_on
 from rsched.runtime.clock import SystemClock
 from tests.ledger.events import T0, WallClock, job, job_id, run
 
@@ -34,7 +34,7 @@ def ledger_test(url: str, body: Callable[[Ledger], Awaitable[None]]) -> None:
 
 
 async def record(ledger: Ledger, events: list[Event], *, expected: str = "0-0", new: str = "1-0") -> bool:
-    return await ledger.record("s0", stream="journal", expected=expected, new=new, events=events)
+    return await ledger.write.record("s0", stream="journal", expected=expected, new=new, events=events)
 
 
 LIFE = [
@@ -54,7 +54,7 @@ def test_events_of_a_run_make_one_row_in_any_order_of_arrival(database_url: str,
         cut = seed % 4 + 1
         assert await record(ledger, list(events[:cut]))
         assert await record(ledger, list(events[cut:]), expected="1-0", new="1-1")
-        found = await ledger.run(RUN)
+        found = await ledger.runs.get(RUN)
         assert found is not None
         assert found.record == LIFE[-1].record
         assert (found.ended_at, found.error, found.record.lateness_ms, found.duration_ms) == (T0 + 1000, None, 901, 99)
@@ -68,11 +68,11 @@ def test_events_of_a_run_make_one_row_in_any_order_of_arrival(database_url: str,
 
 def test_a_batch_is_recorded_once(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
-        assert await ledger.position("s0", "journal") == "0-0"
+        assert await ledger.write.position("s0", "journal") == "0-0"
         assert await record(ledger, [run()], new="1-4")
         assert not await record(ledger, [run(T0 + 1)], new="1-4")
-        assert await ledger.position("s0", "journal") == "1-4"
-        assert await ledger.run(f"{job_id()}:{T0 + 1}") is None
+        assert await ledger.write.position("s0", "journal") == "1-4"
+        assert await ledger.runs.get(f"{job_id()}:{T0 + 1}") is None
 
     ledger_test(database_url, body)
 
@@ -91,7 +91,7 @@ def test_an_old_fence_does_not_overwrite_a_newer_one(database_url: str) -> None:
         assert await record(ledger, [LIFE[3]])
         late = run(state=S, revision=99, attempt=1, fence=7, at=T0)
         assert await record(ledger, [late], expected="1-0", new="1-1")
-        found = await ledger.run(RUN)
+        found = await ledger.runs.get(RUN)
         assert found is not None
         assert found.record == LIFE[3].record
 
@@ -102,12 +102,12 @@ def test_a_run_requeued_leaves_no_attempt(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
         back = run(state=T, revision=5, attempt=1, fence=9, at=T0, detail="requeued")
         assert await record(ledger, [*LIFE[:4], back])
-        found = await ledger.run(RUN)
+        found = await ledger.runs.get(RUN)
         assert found is not None
         assert [(a.attempt, a.error) for a in found.attempts] == [(1, "boom")]
         first = run(T0 + 1, state=Q, revision=3, attempt=0, fence=3, at=T0, detail="requeued")
         assert await record(ledger, [first], expected="1-0", new="1-1")
-        found = await ledger.run(first.run)
+        found = await ledger.runs.get(first.run)
         assert found is not None
         assert (found.attempts, found.error) == ((), None)
 
@@ -118,10 +118,10 @@ def test_a_dead_run_is_a_dead_letter_with_all_its_attempts(database_url: str) ->
     async def body(ledger: Ledger) -> None:
         dead = run(state=D, revision=5, attempt=2, fence=9, started_at=T0 + 901, at=T0 + 1000, detail="again")
         assert await record(ledger, [*LIFE[:4], dead])
-        items, cursor = await ledger.dead_letters(team="default")
+        items, cursor = await ledger.runs.dead_letters(team="default")
         assert [(i.run_id, i.error, cursor) for i in items] == [(RUN, "again", None)]
-        assert (await ledger.dead_letters(team="other"))[0] == []
-        found = await ledger.run(RUN)
+        assert (await ledger.runs.dead_letters(team="other"))[0] == []
+        found = await ledger.runs.get(RUN)
         assert found is not None
         assert [(a.attempt, a.state, a.error) for a in found.attempts] == [(1, T, "boom"), (2, D, "again")]
 
@@ -143,10 +143,10 @@ def test_what_postgres_refuses_is_quarantined_and_the_rest_recorded(
         events = good + bad
         random.Random(1).shuffle(events)
         assert await record(ledger, [*events, job()])
-        assert await ledger.position("s0", "journal") == "1-0"
-        items, _ = await ledger.runs(job_id(), limit=1000)
+        assert await ledger.write.position("s0", "journal") == "1-0"
+        items, _ = await ledger.runs.list(job_id(), limit=1000)
         assert len(items) == 300
-        assert await ledger.job(job_id()) is not None
+        assert await ledger.jobs.get(job_id()) is not None
 
     ledger_test(database_url, body)
     with psycopg.connect(database_url) as c:
@@ -163,14 +163,14 @@ def test_no_text_of_an_error_keeps_an_end_from_being_recorded(database_url: str,
     async def body(ledger: Ledger) -> None:
         end = run(state=state, revision=3, attempt=1, fence=7, worker=f"w{text}", detail=f"said: {text}")
         assert await record(ledger, [*LIFE[:2], end])
-        found = await ledger.run(RUN)
+        found = await ledger.runs.get(RUN)
         assert found is not None
         assert (found.record.state, found.record.revision) == (state, 3)
         shown = text.replace("\0", "\\0").replace("\ud800", "\\ud800").replace("\udfff", "\\udfff")
         assert (found.error, found.record.worker) == (f"said: {shown}", f"w{shown}")
         if state in (T, D):
             assert [(a.attempt, a.error) for a in found.attempts] == [(1, f"said: {shown}")]
-        assert await ledger._all("SELECT * FROM quarantine", ()) == []
+        assert await ledger.database.rows("SELECT * FROM quarantine", ()) == []
 
     ledger_test(database_url, body)
 
@@ -184,18 +184,18 @@ def test_an_end_that_is_refused_for_its_text_is_recorded_without_it(
     database_url: str, table: str, state: RunState
 ) -> None:
     async def body(ledger: Ledger) -> None:
-        await ledger._do(REFUSING.format(table), ())
+        await ledger.database.execute(REFUSING.format(table), ())
         end = run(state=state, revision=3, attempt=1, fence=7, detail="refuse me")
         assert await record(ledger, [*LIFE[:2], end, *(run(T0 + i) for i in range(1, 50))])
-        found = await ledger.run(RUN)
+        found = await ledger.runs.get(RUN)
         assert found is not None
         assert (found.record.state, found.error) == (state, NO_DETAIL)
         assert [(a.attempt, a.error) for a in found.attempts] == [(1, NO_DETAIL)]
-        assert len((await ledger.runs(job_id(), limit=100))[0]) == 50
-        (aside,) = await ledger._all("SELECT kind, key, raw FROM quarantine", ())
+        assert len((await ledger.runs.list(job_id(), limit=100))[0]) == 50
+        (aside,) = await ledger.database.rows("SELECT kind, key, raw FROM quarantine", ())
         assert aside[:2] == ("run", RUN)
         assert b"refuse me" in aside[2]
-        assert await ledger.quarantined_ends([(found.run_id, found.record)]) == {}
+        assert await ledger.quarantine.refused_ends([(found.run_id, found.record)]) == {}
 
     ledger_test(database_url, body)
 
@@ -204,20 +204,20 @@ def test_an_end_that_is_refused_whatever_it_says_is_quarantined_once_and_known_a
     database_url: str,
 ) -> None:
     async def body(ledger: Ledger) -> None:
-        await ledger._do("ALTER TABLE runs ADD CHECK (state <> 'DEAD')", ())
+        await ledger.database.execute("ALTER TABLE runs ADD CHECK (state <> 'DEAD')", ())
         end = run(state=D, revision=3, attempt=1, fence=7, detail="line one\nline two")
         other = run(T0 + 1, state=R, revision=2, attempt=1, fence=8)
         no_end = run(T0 + 1, state=R, revision=2**70, attempt=1, fence=8)
         assert await record(ledger, [*LIFE[:2], end, run(T0 + 1), other])
         assert await record(ledger, [no_end], expected="1-0", new="1-1")
-        assert await ledger._all("SELECT key FROM quarantine ORDER BY id", ()) == [(RUN,), (other.run,)]
-        assert ledger.quarantined("s0", "journal") == 2
-        found = await ledger.runs_newest([RUN, other.run])
+        assert await ledger.database.rows("SELECT key FROM quarantine ORDER BY id", ()) == [(RUN,), (other.runs.get,)]
+        assert ledger.write.quarantined("s0", "journal") == 2
+        found = await ledger.recovery.compare.runs([RUN, other.run])
         assert {r.state for r in found.values()} == {R}
-        assert await ledger.quarantined_ends(list(found.items())) == {RUN: end.record}
+        assert await ledger.quarantine.refused_ends(list(found.items())) == {RUN: end.record}
         later = [(RunId(RUN), end.record._replace(state=R, revision=4))]
-        assert await ledger.quarantined_ends(later) == {}
-        assert await ledger.quarantined_ends([]) == {}
+        assert await ledger.quarantine.refused_ends(later) == {}
+        assert await ledger.quarantine.refused_ends([]) == {}
 
     ledger_test(database_url, body)
 
@@ -236,16 +236,16 @@ def test_jobs_keep_the_greatest_version_and_a_deleted_one_its_definition(databas
             for i in order:
                 expected, new = next(positions)
                 assert await record(ledger, [versions[i]], expected=expected, new=new)
-            found = await ledger.last_incarnation("default", "nightly")
+            found = await ledger.jobs.last_incarnation("default", "nightly")
             assert found is not None
             assert found.deleted
             assert (found.head.version, found.definition.name) == (3, "nightly")
-        assert (await ledger.jobs())[0] == []
-        assert len((await ledger.jobs(state=JobState.DELETED))[0]) == 1
+        assert (await ledger.jobs.list())[0] == []
+        assert len((await ledger.jobs.list(state=JobState.DELETED))[0]) == 1
         expected, new = next(positions)
         both: list[Event] = [job("x"), job("x", version=2, state=JobState.DELETED)]
         assert await record(ledger, both, expected=expected, new=new)
-        found = await ledger.job(job_id("x"))
+        found = await ledger.jobs.get(job_id("x"))
         assert found is not None
         assert (found.deleted, found.definition.name) == (True, "x")
 
@@ -262,8 +262,8 @@ def test_skips_watermarks_and_workers_are_kept(database_url: str) -> None:
         ]
         assert await record(ledger, events)
         assert await record(ledger, [WatermarkEvent(5, 95)], expected="1-0", new="1-1")
-        assert await ledger.watermarks("s0") == {5: 100}
-        assert [s.total for s in await ledger.skips(JobId(job_id()))] == [3]
+        assert await ledger.recovery.generations.watermarks("s0") == {5: 100}
+        assert [s.total for s in await ledger.skips.latest(JobId(job_id()))] == [3]
 
     ledger_test(database_url, body)
 
@@ -280,28 +280,28 @@ def opening_test(url: str, body: Callable[[Ledger, WallClock], Awaitable[None]],
 def test_generations_and_fences_only_grow_whatever_the_clock_says(database_url: str) -> None:
     async def body(ledger: Ledger, clock: WallClock) -> None:
         step = 2**36
-        assert await ledger.next_generation("s0", redis_fence=7) == (1, 7 + step)
-        assert await ledger.next_generation("s0", redis_fence=0) == (2, 7 + 2 * step)
-        assert await ledger.next_generation("s0", redis_fence=5 * step, above=9) == (10, 6 * step)
+        assert await ledger.recovery.generations.next("s0", redis_fence=7) == (1, 7 + step)
+        assert await ledger.recovery.generations.next("s0", redis_fence=0) == (2, 7 + 2 * step)
+        assert await ledger.recovery.generations.next("s0", redis_fence=5 * step, above=9) == (10, 6 * step)
         clock.now = T0
-        assert await ledger.next_generation("s0", redis_fence=0) == (T0, T0 * FENCE_PER_MS)
+        assert await ledger.recovery.generations.next("s0", redis_fence=0) == (T0, T0 * FENCE_PER_MS)
         clock.now = T0 - 3_600_000
-        assert await ledger.next_generation("s0", redis_fence=0) == (T0 + 1, T0 * FENCE_PER_MS + step)
-        assert await ledger.next_generation("s0", redis_fence=0, above=T0 + 8) == (T0 + 9, T0 * FENCE_PER_MS + 2 * step)
+        assert await ledger.recovery.generations.next("s0", redis_fence=0) == (T0 + 1, T0 * FENCE_PER_MS + step)
+        assert await ledger.recovery.generations.next("s0", redis_fence=0, above=T0 + 8) == (T0 + 9, T0 * FENCE_PER_MS + 2 * step)
 
     opening_test(database_url, body, now=0)
 
 
 def test_what_both_servers_have_forgotten_is_not_given_out_again(database_url: str) -> None:
     async def body(ledger: Ledger, clock: WallClock) -> None:
-        first = await ledger.next_generation("s0", redis_fence=0)
+        first = await ledger.recovery.generations.next("s0", redis_fence=0)
         clock.now += 1000
-        forgotten = await ledger.next_generation("s0", redis_fence=first[1])
+        forgotten = await ledger.recovery.generations.next("s0", redis_fence=first[1])
         started = 1_000_000  # attempts, until the loss
         with psycopg.connect(database_url, autocommit=True) as c:
             c.execute("UPDATE shards SET generation = %s, fence = %s", first)
         clock.now += 40_000_000
-        again = await ledger.next_generation("s0", redis_fence=0)
+        again = await ledger.recovery.generations.next("s0", redis_fence=0)
         assert again[0] > forgotten[0]
         assert again[1] > forgotten[1] + started
 
@@ -310,14 +310,14 @@ def test_what_both_servers_have_forgotten_is_not_given_out_again(database_url: s
 
 def test_fences_stay_where_scripts_count_exactly_and_end_with_a_word(database_url: str) -> None:
     async def body(ledger: Ledger, clock: WallClock) -> None:
-        await ledger.next_generation("s0", redis_fence=0)
-        before = await ledger.next_generation("s0", redis_fence=0)
+        await ledger.recovery.generations.next("s0", redis_fence=0)
+        before = await ledger.recovery.generations.next("s0", redis_fence=0)
         assert before[1] + 2**36 <= MAX_FENCE
         clock.now = int(datetime(2109, 6, 1, tzinfo=UTC).timestamp()) * 1000
         with pytest.raises(Misconfigured, match="clock"):
-            await ledger.next_generation("s0", redis_fence=0)
+            await ledger.recovery.generations.next("s0", redis_fence=0)
         clock.now = int(datetime(2109, 1, 1, tzinfo=UTC).timestamp()) * 1000
-        _, fence = await ledger.next_generation("s0", redis_fence=0)
+        _, fence = await ledger.recovery.generations.next("s0", redis_fence=0)
         assert before[1] < fence < MAX_FENCE
 
     opening_test(database_url, body)
@@ -325,16 +325,16 @@ def test_fences_stay_where_scripts_count_exactly_and_end_with_a_word(database_ur
 
 def test_one_recorder_holds_a_shard(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
-        assert not await ledger.recorder_alive("s0")
-        async with ledger.acquire_recorder("s0") as first, ledger.acquire_recorder("s0") as second:
+        assert not await ledger.recovery.generations.recorder_alive("s0")
+        async with ledger.recovery.generations.acquire_recorder("s0") as first, ledger.recovery.generations.acquire_recorder("s0") as second:
             assert first is not None
             assert second is None
-            assert await ledger.recorder_alive("s0")
-            async with ledger.acquire_recorder("s1") as other:
+            assert await ledger.recovery.generations.recorder_alive("s0")
+            async with ledger.recovery.generations.acquire_recorder("s1") as other:
                 assert other is not None
         # Postgres frees the lock when its backend has ended, a moment after the connection was closed.
         async with asyncio.timeout(5):
-            while await ledger.recorder_alive("s0"):
+            while await ledger.recovery.generations.recorder_alive("s0"):
                 pass
 
     ledger_test(database_url, body)
@@ -344,12 +344,12 @@ def test_completed_jobs_are_forgotten_once(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
         assert await record(ledger, [job(state=JobState.COMPLETED), job("live")])
         later = SystemClock().wall_ms() + 1000
-        assert await ledger.forgettable("s0", before_ms=later - 10_000, limit=5) == []
-        items = await ledger.forgettable("s0", before_ms=later, limit=5)
+        assert await ledger.recovery.unfinished.forgettable("s0", before_ms=later - 10_000, limit=5) == []
+        items = await ledger.recovery.unfinished.forgettable("s0", before_ms=later, limit=5)
         assert items == [(job_id(), 1)]
-        await ledger.mark_forgotten(items)
-        assert await ledger.forgettable("s0", before_ms=later, limit=5) == []
-        assert [j.job_id for j in await ledger.jobs_after("s0", after="", limit=9)] == [job_id("live")]
+        await ledger.recovery.unfinished.mark_forgotten(items)
+        assert await ledger.recovery.unfinished.forgettable("s0", before_ms=later, limit=5) == []
+        assert [j.job_id for j in await ledger.recovery.pages.jobs_after("s0", after="", limit=9)] == [job_id("live")]
 
     ledger_test(database_url, body)
 
@@ -359,7 +359,7 @@ def test_after_an_unknown_commit_the_position_tells(
     database_url: str, monkeypatch: pytest.MonkeyPatch, done: bool
 ) -> None:
     async def body(ledger: Ledger) -> None:
-        transact = ledger._transact
+        transact = ledger.write._transact
 
         async def cut_off(*args: Any, **kwargs: Any) -> None:
             if done:
@@ -372,30 +372,30 @@ def test_after_an_unknown_commit_the_position_tells(
         else:
             with pytest.raises(Unavailable):
                 await record(ledger, [run()])
-        assert (await ledger.run(RUN) is not None) is done
+        assert (await ledger.runs.get(RUN) is not None) is done
 
     ledger_test(database_url, body)
 
 
 def test_a_postgres_that_was_put_back_with_fewer_days_takes_them_all_the_same(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
-        await ledger.make_partitions_ahead()
+        await ledger.write.make_partitions_ahead()
         assert await record(ledger, [run(T0)])
         tables = (
             "SELECT relname FROM pg_class WHERE relname ~ '^(runs|attempts)_[0-9]{8}$' AND relkind = 'r' ORDER BY 1"
         )
-        before = await ledger._all(tables, ())
+        before = await ledger.database.rows(tables, ())
         # As the backup has it. This process has seen them all.
         for (table,) in before:
-            await ledger._do(f"DROP TABLE {table}", ())
+            await ledger.database.execute(f"DROP TABLE {table}", ())
         assert await record(ledger, [run(T0 + 1)], expected="1-0", new="1-1")
-        assert await ledger.run(f"{RUN.partition(':')[0]}:{T0 + 1}") is not None
+        assert await ledger.runs.get(f"{RUN.partition(':')[0]}:{T0 + 1}") is not None
         # The day of what was recorded without a table goes on without one.
-        await ledger.make_partitions_ahead()
+        await ledger.write.make_partitions_ahead()
         assert await record(ledger, [run(T0 + 2)], expected="1-1", new="1-2")
-        assert await ledger.run(f"{RUN.partition(':')[0]}:{T0 + 2}") is not None
-        assert await ledger._all("SELECT * FROM quarantine", ()) == []
+        assert await ledger.runs.get(f"{RUN.partition(':')[0]}:{T0 + 2}") is not None
+        assert await ledger.database.rows("SELECT * FROM quarantine", ()) == []
         day = f"runs_{claimed_on(T0):%Y%m%d}"
-        assert [t for t in before if t not in await ledger._all(tables, ())] == [(day,)]
+        assert [t for t in before if t not in await ledger.database.rows(tables, ())] == [(day,)]
 
     ledger_test(database_url, body)

@@ -21,7 +21,7 @@ from rsched.ledger import Ledger
 from rsched.ledger import archive as archives
 from rsched.ledger import retention as retentions
 from rsched.ledger.migrate import schema_version
-from rsched.ledger.retention import Done
+from rsched.ledger.retention.retention import Done
 from rsched.runtime import faults
 from tests.ledger.events import T0, WallClock, job, job_id, run
 from tests.ledger.test_open_runs import open_ids
@@ -49,7 +49,7 @@ def retention_test(url: str, body: Callable[[Ledger], Awaitable[None]], *, clock
 
 async def record(ledger: Ledger, events: list[Event], *, n: int = 0) -> None:
     expected = "0-0" if n == 0 else f"1-{n - 1}"
-    assert await ledger.record("s0", stream="journal", expected=expected, new=f"1-{n}", events=events)
+    assert await ledger.write.record("s0", stream="journal", expected=expected, new=f"1-{n}", events=events)
 
 
 def rid(ms: int, name: str = "nightly") -> str:
@@ -77,7 +77,7 @@ def old_day() -> list[Event]:
 async def all_steps(ledger: Ledger, folder: Path) -> list[Done]:
     """Until there is nothing left to do."""
     out = []
-    while (done := await ledger.retain(folder, days=DAYS)).kind in ("left", "archived"):
+    while (done := await ledger.retention.retain(folder, days=DAYS)).kind in ("left", "archived"):
         out.append(done)
     assert done.kind == "pruned"
     return out
@@ -93,8 +93,8 @@ def test_a_day_past_retention_is_in_files_and_no_more_in_postgres(database_url: 
         await record(ledger, old_day())
         done = await all_steps(ledger, tmp_path)
         assert done == [Done("left", OLD), Done("archived", OLD, 4)]
-        assert await ledger.run(rid(T0)) is None
-        assert await ledger.run(rid(TODAY)) is not None
+        assert await ledger.runs.get(rid(T0)) is None
+        assert await ledger.runs.get(rid(TODAY)) is not None
         rows = pyarrow.parquet.read_table(tmp_path / "runs" / f"{OLD}.parquet").to_pylist()
         assert [r["run_id"] for r in rows] == [rid(T0), rid(T0 + 1), rid(T0 + 2)]
         assert rows[0] | {"claimed_on": None} == {
@@ -132,16 +132,16 @@ def test_open_and_dead_runs_stay_where_all_readers_see_them(database_url: str, t
     async def body(ledger: Ledger) -> None:
         await record(ledger, old_day())
         await all_steps(ledger, tmp_path)
-        waits, died = await ledger.run(rid(T0 + 3)), await ledger.run(rid(T0 + 4))
+        waits, died = await ledger.runs.get(rid(T0 + 3)), await ledger.runs.get(rid(T0 + 4))
         assert waits is not None
         assert died is not None
         assert [a.error for a in waits.attempts] == ["wait"]
         assert [a.error for a in died.attempts] == ['line\n"two", ü']
         assert await open_ids(ledger, limit=9) == [rid(T0 + 3)]
         there = [rid(T0 + 3), rid(T0 + 4), rid(TODAY)]
-        assert set(await ledger.runs_newest(there)) == set(there)
-        assert [r.run_id for r in (await ledger.dead_letters())[0]] == [rid(T0 + 4)]
-        assert [r.run_id for r in (await ledger.runs(job_id()))[0]] == [rid(TODAY), rid(T0 + 4), rid(T0 + 3)]
+        assert set(await ledger.recovery.compare.runs(there)) == set(there)
+        assert [r.run_id for r in (await ledger.runs.dead_letters())[0]] == [rid(T0 + 4)]
+        assert [r.run_id for r in (await ledger.runs.list(job_id()))[0]] == [rid(TODAY), rid(T0 + 4), rid(T0 + 3)]
 
     retention_test(database_url, body)
 
@@ -164,11 +164,11 @@ def test_later_events_of_a_day_that_left_are_recorded_and_guarded(
             await record(writer, events, n=1)
         states = {}
         for n in (3, 4, 5):
-            found = await ledger.run(rid(T0 + n))
+            found = await ledger.runs.get(rid(T0 + n))
             assert found is not None
             states[n] = found.record.state
         assert states == {3: S, 4: D, 5: Q}
-        await ledger.make_partitions_ahead()
+        await ledger.write.make_partitions_ahead()
 
     retention_test(database_url, body)
 
@@ -185,11 +185,11 @@ def test_what_was_kept_leaves_once_it_is_over_for_as_long(database_url: str, tmp
         ]
         await record(ledger, list(ends), n=1)
         await all_steps(ledger, tmp_path)
-        assert await ledger.run(rid(T0 + 3)) is not None
+        assert await ledger.runs.get(rid(T0 + 3)) is not None
         clock.now = TODAY + (DAYS + 1) * DAY
         done = await all_steps(ledger, tmp_path)
         assert [d.kind for d in done] == ["left", "archived"] * 2  # TODAY's own day, and the sweep
-        assert await ledger.run(rid(T0 + 3)) is None
+        assert await ledger.runs.get(rid(T0 + 3)) is None
         files = list((tmp_path / "runs").glob("*.parquet"))
         found = [r for f in files for r in pyarrow.parquet.read_table(f).column("run_id").to_pylist()]
         assert sorted(found) == [rid(T0), rid(T0 + 1), rid(T0 + 2), rid(T0 + 3), rid(T0 + 4), rid(TODAY)]
@@ -209,7 +209,7 @@ def test_skips_and_payloads_leave_too(database_url: str, tmp_path: Path) -> None
                                SkipEvent(job_id(), TODAY, TODAY, 1, "paused", TODAY)]  # fmt: skip
         await record(ledger, events)
         await all_steps(ledger, tmp_path)
-        assert [s.at for s in await ledger.skips(JobId(job_id()))] == [TODAY]
+        assert [s.at for s in await ledger.skips.latest(JobId(job_id()))] == [TODAY]
         (file,) = (tmp_path / "skips").glob("*.parquet")
         assert pyarrow.parquet.read_table(file).column("first_at").to_pylist() == [T0]
         assert await query(database_url, "SELECT run_id FROM payloads") == [(rid(T0 + 4),)]
@@ -248,13 +248,13 @@ def test_a_crash_at_any_step_repeats_harmlessly(
             except Crash:
                 # Whatever is open or DEAD is seen all the while, and written to.
                 assert len(await open_ids(ledger, limit=9)) == 1
-                assert len((await ledger.dead_letters())[0]) == 1
+                assert len((await ledger.runs.dead_letters())[0]) == 1
         assert crashed
         rows = pyarrow.parquet.read_table(tmp_path / "runs" / f"{OLD}.parquet").to_pylist()
         assert [r["run_id"] for r in rows] == [rid(T0), rid(T0 + 1), rid(T0 + 2)]
         files = sorted(f.name for f in (tmp_path / "runs").iterdir())
         assert files == [f"{OLD}.json", f"{OLD}.parquet"]
-        assert await ledger.run(rid(T0)) is None
+        assert await ledger.runs.get(rid(T0)) is None
         assert await query(database_url, "SELECT relname FROM pg_class WHERE relname LIKE 'leaving%'") == []
 
     monkeypatch.setattr(retentions, "_GROUP_ROWS", 2)
@@ -266,13 +266,13 @@ def test_nothing_is_dropped_when_the_file_has_not_all_rows(
 ) -> None:
     async def body(ledger: Ledger) -> None:
         await record(ledger, old_day())
-        await ledger.retain(tmp_path, days=DAYS)
+        await ledger.retention.retain(tmp_path, days=DAYS)
         with monkeypatch.context() as m:
             m.setattr(archives.ParquetSink, "write", lambda self, csv: None)
             with pytest.raises(Unavailable, match="0 rows of 3"):
-                await ledger.retain(tmp_path, days=DAYS)
+                await ledger.retention.retain(tmp_path, days=DAYS)
         assert list((tmp_path / "runs").iterdir()) == []
-        assert await ledger.retain(tmp_path, days=DAYS) == Done("archived", OLD, 4)
+        assert await ledger.retention.retain(tmp_path, days=DAYS) == Done("archived", OLD, 4)
 
     retention_test(database_url, body)
 
@@ -280,12 +280,12 @@ def test_nothing_is_dropped_when_the_file_has_not_all_rows(
 def test_a_folder_that_refuses_is_waited_for(database_url: str, tmp_path: Path) -> None:
     async def body(ledger: Ledger) -> None:
         await record(ledger, old_day())
-        await ledger.retain(tmp_path, days=DAYS)
+        await ledger.retention.retain(tmp_path, days=DAYS)
         (tmp_path / "runs").write_text("in the way")
         with pytest.raises(Unavailable, match="archive can't be written"):
-            await ledger.retain(tmp_path, days=DAYS)
+            await ledger.retention.retain(tmp_path, days=DAYS)
         (tmp_path / "runs").unlink()
-        assert await ledger.retain(tmp_path, days=DAYS) == Done("archived", OLD, 4)
+        assert await ledger.retention.retain(tmp_path, days=DAYS) == Done("archived", OLD, 4)
 
     retention_test(database_url, body)
 
@@ -307,7 +307,7 @@ def test_recording_goes_on_while_a_day_is_exported(
 ) -> None:
     async def body(ledger: Ledger) -> None:
         await record(ledger, old_day())
-        await ledger.retain(tmp_path, days=DAYS)
+        await ledger.retention.retain(tmp_path, days=DAYS)
         reached, go_on = asyncio.Event(), asyncio.Event()
         columns = retentions._columns
 
@@ -317,14 +317,14 @@ def test_recording_goes_on_while_a_day_is_exported(
             return await columns(c, table)  # type: ignore[arg-type]
 
         monkeypatch.setattr(retentions, "_columns", slow)
-        export = asyncio.ensure_future(ledger.retain(tmp_path, days=DAYS))
+        export = asyncio.ensure_future(ledger.retention.retain(tmp_path, days=DAYS))
         await reached.wait()
         async with asyncio.timeout(5):
             await record(ledger, [run(T0 + 9), run(TODAY + 9)], n=1)
-            await ledger.make_partitions_ahead()
+            await ledger.write.make_partitions_ahead()
         go_on.set()
         assert await export == Done("archived", OLD, 4)
-        assert await ledger.run(rid(T0 + 9)) is not None
+        assert await ledger.runs.get(rid(T0 + 9)) is not None
 
     retention_test(database_url, body)
 
@@ -374,13 +374,13 @@ def test_a_session_in_a_transaction_delays_the_day_and_recording_only_briefly(
         await record(ledger, old_day())
         async with await psycopg.AsyncConnection.connect(database_url) as c:
             await c.execute("LOCK TABLE runs IN ACCESS SHARE MODE")
-            assert await ledger.retain(tmp_path, days=DAYS) == Done("waits", OLD)
+            assert await ledger.retention.retain(tmp_path, days=DAYS) == Done("waits", OLD)
             await record(ledger, [run(T0 + 9)], n=1)
-            assert await ledger.run(rid(T0)) is not None
+            assert await ledger.runs.get(rid(T0)) is not None
             # What was built for it is not built again, though another day is over.
             (built,) = await query(database_url, STAYS)
             clock.now += DAY
-            assert await ledger.retain(tmp_path, days=DAYS) == Done("waits", OLD)
+            assert await ledger.retention.retain(tmp_path, days=DAYS) == Done("waits", OLD)
             assert await query(database_url, STAYS) == [built]
         assert (await all_steps(ledger, tmp_path))[0] == Done("left", OLD)
         assert await query(database_url, STAYS) == []
@@ -393,15 +393,15 @@ def test_an_index_that_was_not_finished_is_built_again(database_url: str, tmp_pa
         await record(ledger, old_day())
         async with await psycopg.AsyncConnection.connect(database_url) as c:
             await c.execute("LOCK TABLE runs IN ACCESS SHARE MODE")
-            await ledger.retain(tmp_path, days=DAYS)
+            await ledger.retention.retain(tmp_path, days=DAYS)
             ((built, _),) = await query(database_url, STAYS)
             async with await psycopg.AsyncConnection.connect(database_url) as other:
                 await other.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = %s", (built,))
             async with asyncio.timeout(9):
-                assert await ledger.retain(tmp_path, days=DAYS) == Done("waits", OLD)
+                assert await ledger.retention.retain(tmp_path, days=DAYS) == Done("waits", OLD)
         async with await psycopg.AsyncConnection.connect(database_url) as c:
             await c.execute("LOCK TABLE attempts IN ACCESS SHARE MODE")
-            assert await ledger.retain(tmp_path, days=DAYS) == Done("waits", OLD)
+            assert await ledger.retention.retain(tmp_path, days=DAYS) == Done("waits", OLD)
             assert [valid for _, valid in await query(database_url, STAYS)] == [True]
         assert (await all_steps(ledger, tmp_path))[0] == Done("left", OLD)
 

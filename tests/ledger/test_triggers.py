@@ -7,7 +7,7 @@ import psycopg
 from rsched.core.ids import JobId
 from rsched.core.jobs.packed import TriggerEvent, unpack_event
 from rsched.ledger import Ledger
-from rsched.ledger.triggers import Key
+from rsched.ledger.recovery.triggers import Key
 from tests.ledger.events import T0, job_id
 from tests.ledger.test_record import ledger_test, record
 
@@ -25,12 +25,12 @@ def test_the_latest_run_of_a_key_is_kept_whatever_order_events_come_in(database_
     async def body(ledger: Ledger) -> None:
         assert await record(ledger, [TriggerEvent(A, "k", T0 + 5), TriggerEvent(A, "k", T0), TriggerEvent(B, "k", T0)])
         assert await record(ledger, [TriggerEvent(A, "k", T0 + 1)], expected="1-0", new="1-1")
-        assert await ledger.triggered_at(A, "k", since=T0) == T0 + 5
+        assert await ledger.recovery.triggers.triggered_at(A, "k", since=T0) == T0 + 5
         assert await record(ledger, [TriggerEvent(A, "k", T0 + 9)], expected="1-1", new="1-2")
-        assert await ledger.triggered_at(A, "k", since=T0) == T0 + 9
-        assert await ledger.triggered_at(B, "k", since=T0) == T0
-        assert await ledger.triggered_at(B, "k", since=T0 + 1) is None
-        assert await ledger.triggered_at(B, "l", since=T0) is None
+        assert await ledger.recovery.triggers.triggered_at(A, "k", since=T0) == T0 + 9
+        assert await ledger.recovery.triggers.triggered_at(B, "k", since=T0) == T0
+        assert await ledger.recovery.triggers.triggered_at(B, "k", since=T0 + 1) is None
+        assert await ledger.recovery.triggers.triggered_at(B, "l", since=T0) is None
 
     ledger_test(database_url, body)
 
@@ -42,11 +42,11 @@ def test_pages_give_each_once_that_is_not_too_old(database_url: str) -> None:
         assert await record(ledger, [*events])
         found: list[tuple[str, str, int]] = []
         after: Key = ("", "")
-        while page := await ledger.triggers_after("s0", after=after, since=T0, limit=3):
+        while page := await ledger.recovery.triggers.page("s0", after=after, since=T0, limit=3):
             found += page
             after = page[-1][:2]
         assert found == wanted
-        assert await ledger.triggers_after("s1", after=("", ""), since=T0, limit=3) == []
+        assert await ledger.recovery.triggers.page("s1", after=("", ""), since=T0, limit=3) == []
 
     ledger_test(database_url, body)
 
@@ -54,9 +54,9 @@ def test_pages_give_each_once_that_is_not_too_old(database_url: str) -> None:
 def test_old_ones_are_deleted_in_bounded_steps(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
         assert await record(ledger, [TriggerEvent(A, f"{n}", T0 + n) for n in range(7)])
-        assert [await ledger.drop_triggers("s0", before=T0 + 5, limit=2) for _ in range(4)] == [2, 2, 1, 0]
-        assert await ledger.drop_triggers("s1", before=T0 + 9, limit=2) == 0
-        left = await ledger.triggers_after("s0", after=("", ""), since=0, limit=9)
+        assert [await ledger.recovery.triggers.drop("s0", before=T0 + 5, limit=2) for _ in range(4)] == [2, 2, 1, 0]
+        assert await ledger.recovery.triggers.drop("s1", before=T0 + 9, limit=2) == 0
+        left = await ledger.recovery.triggers.page("s0", after=("", ""), since=0, limit=9)
         assert [at for _, _, at in left] == [T0 + 5, T0 + 6]
 
     ledger_test(database_url, body)
@@ -67,8 +67,8 @@ def test_one_that_is_being_recorded_anew_is_not_waited_for(database_url: str) ->
         assert await record(ledger, [TriggerEvent(A, "k", T0), TriggerEvent(B, "k", T0)])
         async with await psycopg.AsyncConnection.connect(database_url) as c:
             await c.execute("UPDATE triggers SET at = %s WHERE job_id = %s", (T0 + 9, A))
-            assert await ledger.drop_triggers("s0", before=T0 + 5, limit=9) == 1
-        assert [t[:1] for t in await ledger.triggers_after("s0", after=("", ""), since=0, limit=9)] == [(A,)]
+            assert await ledger.recovery.triggers.drop("s0", before=T0 + 5, limit=9) == 1
+        assert [t[:1] for t in await ledger.recovery.triggers.page("s0", after=("", ""), since=0, limit=9)] == [(A,)]
 
     ledger_test(database_url, body)
 
@@ -78,7 +78,7 @@ def test_one_that_postgres_refuses_is_quarantined_alone(database_url: str) -> No
         assert await record(
             ledger, [TriggerEvent(A, "k", T0), TriggerEvent(A, "no\0text", T0), TriggerEvent(A, "l", 2**70)]
         )
-        assert await ledger.triggered_at(A, "k", since=T0) == T0
+        assert await ledger.recovery.triggers.triggered_at(A, "k", since=T0) == T0
 
     ledger_test(database_url, body)
     assert (count(database_url, "triggers"), count(database_url, "quarantine")) == (1, 2)

@@ -22,7 +22,7 @@ def waiter_test(url: str, body: Callable[[Ledger, Waiter], Awaitable[None]]) -> 
 
 
 async def record(ledger: Ledger, expected: str, new: str) -> None:
-    assert await ledger.record("s0", stream="definitions", expected=expected, new=new, events=[])
+    assert await ledger.write.record("s0", stream="definitions", expected=expected, new=new, events=[])
 
 
 async def forgotten(waiter: Waiter, entry: str) -> None:

@@ -94,7 +94,7 @@ class Shard:
     async def record(self) -> None:
         """Until the ledger has all of the journal."""
         for stream, recorder in self.streams.items():
-            while parse_position(await self.ledger.position(self.shard, stream)) < parse_position(
+            while parse_position(await self.ledger.write.position(self.shard, stream)) < parse_position(
                 await self.store.journal.get_last_id(stream)
             ):
                 await recorder.step(block_ms=1)
@@ -170,8 +170,8 @@ async def within(redis_url: str, database_url: str, prefix: str, body: Callable[
     redis = Redis.from_url(redis_url)
     try:
         async with Ledger(database_url, clock=CLOCK) as ledger:
-            generation, fence = await ledger.next_generation("s0", redis_fence=0)
-            await ledger.make_partitions_ahead()
+            generation, fence = await ledger.recovery.generations.next("s0", redis_fence=0)
+            await ledger.write.make_partitions_ahead()
             world = World(store)
             await world.open(generation, fence=fence)
             await body(Shard(store, ledger, world, redis))

@@ -78,7 +78,7 @@ async def ended(s: Shard, how: RunState | None) -> set[RunId]:
 
 
 async def recorded_skips(s: Shard) -> Counter[tuple[str, int, int]]:
-    rows = await s.ledger._all("SELECT job_id, first_at, last_at FROM skips", ())
+    rows = await s.ledger.database.rows("SELECT job_id, first_at, last_at FROM skips", ())
     return Counter((job, int(first), int(last)) for job, first, last in rows)
 
 
@@ -216,7 +216,7 @@ def test_an_occurrence_skipped_because_another_run_was_open_is_not_owed_again(sh
         (run,) = await started(s)
         await finished(s, [run], RunState.SUCCEEDED)
         await s.record()
-        rows = await s.ledger._all("SELECT run_id FROM runs WHERE state = 'SKIPPED'", ())
+        rows = await s.ledger.database.rows("SELECT run_id FROM runs WHERE state = 'SKIPPED'", ())
         skipped = {r[0] for r in rows}
         assert len(skipped) >= 4
         await back_to(s, then)
@@ -244,7 +244,7 @@ def test_a_run_that_an_edit_withdrew_is_owed_under_the_edited_schedule(shard: In
             pass
         assert await started(s) == []
         await s.record()
-        found = await s.ledger.run(run)
+        found = await s.ledger.runs.get(run)
         assert found is not None
         assert found.record.state is RunState.SKIPPED
         await back_to(s, then)
@@ -277,7 +277,7 @@ def test_a_job_that_was_changed_in_the_tail_is_not_run_as_it_was(
             assert (await s.store.jobs.put([PutItem(job, 1, now + HOUR, JobRecord(head, d).pack())], atomic=True)).ok
         await s.record()
         if forgotten:
-            await s.ledger.mark_forgotten([(job, 2)])
+            await s.ledger.recovery.unfinished.mark_forgotten([(job, 2)])
         await back_to(s, then)
         await another_server(s)
         s.__post_init__()
@@ -289,7 +289,7 @@ def test_a_job_that_was_changed_in_the_tail_is_not_run_as_it_was(
         assert head_ is not None
         assert (head_.state, head_.version) == (states[change], 2)
         if forgotten:
-            assert not (await s.ledger.jobs_known([job]))[job].forgotten
+            assert not (await s.ledger.recovery.compare.jobs([job]))[job].forgotten
 
     shard(body)
 
@@ -349,7 +349,7 @@ def test_an_recovery_that_goes_on_with_one_that_was_not_finished_repairs_the_sam
         await finished(s, attempts, RunState.SUCCEEDED)
         await s.record()
         await back_to(s, then)
-        generation, fence = await s.ledger.next_generation(s.shard, redis_fence=0)
+        generation, fence = await s.ledger.recovery.generations.next(s.shard, redis_fence=0)
         assert await s.store.recovery.begin(generation, fence=fence, lost=True)
         await stale_generation(s)
         assert not runs & {run.decode() for run in await s.redis.hkeys(s.keys.runs)}

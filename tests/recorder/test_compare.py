@@ -19,7 +19,7 @@ def test_what_an_older_redis_has_of_a_job_that_was_deleted_and_forgotten_ends_so
         then = await snapshot(s)
         assert (await s.store.jobs.remove(job)).tag == "ok"
         await s.record()
-        await s.ledger.mark_forgotten([(job, 2)])
+        await s.ledger.recovery.unfinished.mark_forgotten([(job, 2)])
         await back_to(s, then)
         settings = RecorderSettings(
             database_url=database_url, redis_url=redis_url, prefix=s.keys.prefix, block_ms=20, reconcile_every_s=0,
@@ -32,7 +32,7 @@ def test_what_an_older_redis_has_of_a_job_that_was_deleted_and_forgotten_ends_so
                 while await s.store.jobs.get_due_times([job]):
                     await CLOCK.sleep(20)
                 # And is forgotten once more.
-                while (await s.ledger.jobs_known([job]))[job].forgotten is False or await s.store.jobs.get(
+                while (await s.ledger.recovery.compare.jobs([job]))[job].forgotten is False or await s.store.jobs.get(
                     job
                 ) is not None:
                     await CLOCK.sleep(20)

@@ -7,7 +7,7 @@ from rsched.core.ids import JobId, partition_of
 from rsched.core.jobs.packed import JobHead, JobRecord
 from rsched.core.schedule.schedule import load
 from rsched.core.states import JobState
-from rsched.ledger.restore_pages import DecidedRange, LedgerJob
+from rsched.ledger.recovery.pages import DecidedRange, LedgerJob
 from rsched.recorder.due_times import DueTimes, Nexts
 from tests.ledger.events import T0, definition, job_id
 

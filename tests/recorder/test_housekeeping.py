@@ -102,7 +102,7 @@ def test_while_definitions_are_being_restored_no_job_is_forgotten(shard: InShard
         job = await s.put("a", kind="o")
         await s.drain()
         await s.record()
-        assert (await s.ledger.jobs_known([job]))[job].state is JobState.COMPLETED
+        assert (await s.ledger.recovery.compare.jobs([job]))[job].state is JobState.COMPLETED
         clock = Timer(CLOCK.wall_ms() + HOUR)
         house = Housekeeping(s.store, s.ledger, shard=s.shard, clock=clock, forget_after_s=600)
         marker = await s.store.recovery.get_marker()
@@ -111,11 +111,11 @@ def test_while_definitions_are_being_restored_no_job_is_forgotten(shard: InShard
         await s.store.restore.set_progress(repair)
         await until_idle(house)
         assert await s.store.jobs.get(job) is not None
-        assert not (await s.ledger.jobs_known([job]))[job].forgotten
+        assert not (await s.ledger.recovery.compare.jobs([job]))[job].forgotten
         await s.store.restore.set_progress(repair._replace(phase="done"))
         await until_idle(house)
         assert await s.store.jobs.get(job) is None
-        assert (await s.ledger.jobs_known([job]))[job].forgotten
+        assert (await s.ledger.recovery.compare.jobs([job]))[job].forgotten
 
     shard(body)
 

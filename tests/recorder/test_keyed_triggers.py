@@ -97,7 +97,7 @@ def test_until_the_restoration_is_told_done_the_ledger_has_all_that_redis_lacks(
         while more:
             since = await s.store.clock.read() - KEYED_FOR_MS
             for key, run in runs.items():
-                at = await s.ledger.triggered_at(job, key, since=since)
+                at = await s.ledger.recovery.triggers.triggered_at(job, key, since=since)
                 assert at is not None
                 assert manual_run_id_of(job, at, short_hash(key)) == run
             repair = await s.store.restore.get_progress()
@@ -121,7 +121,7 @@ def test_what_was_triggered_beside_a_restore_stays_as_redis_has_it(
     async def body(s: Shard) -> None:
         job = await s.put("a")
         old = await s.store.clock.read() - 5000
-        await s.ledger.write_again(s.shard, [TriggerEvent(job, f"k{n}", old) for n in range(5)])
+        await s.ledger.write.resync(s.shard, [TriggerEvent(job, f"k{n}", old) for n in range(5)])
         await s.record()
         background_restore = await being_rebuilt(s)
         assert await s.store.jobs.get(job) is not None
@@ -145,7 +145,7 @@ def test_keys_past_a_day_do_not_come_back_and_housekeeping_deletes_them(
         job = await s.put("a", due_in=HOUR)
         now = await s.store.clock.read()
         old = [TriggerEvent(job, f"old{n}", now - KEYED_FOR_MS - 2 * HOUR) for n in range(5)]
-        await s.ledger.write_again(s.shard, [*old, TriggerEvent(job, "new", now - KEYED_FOR_MS + HOUR)])
+        await s.ledger.write.resync(s.shard, [*old, TriggerEvent(job, "new", now - KEYED_FOR_MS + HOUR)])
         await s.record()
         await emptied(s)
         assert await s.redis.zrange(s.keys.triggers, 0, -1) == [f"{job}|new".encode()]
@@ -153,7 +153,7 @@ def test_keys_past_a_day_do_not_come_back_and_housekeeping_deletes_them(
         for _ in range(100):
             if not await house.step():
                 break
-        left = await s.ledger.triggers_after(s.shard, after=("", ""), since=0, limit=10)
+        left = await s.ledger.recovery.triggers.page(s.shard, after=("", ""), since=0, limit=10)
         assert [key for _, key, _ in left] == ["new"]
 
     shard(body)
@@ -182,7 +182,7 @@ def test_keys_that_postgres_lost_are_written_again_and_outlast_redis_then(shard:
         _, run = await trigger(s, job)
         await s.record()
         resync = await without_tail(s, database_url, kept)
-        assert await s.ledger.triggered_at(job, "k", since=0) is None
+        assert await s.ledger.recovery.triggers.triggered_at(job, "k", since=0) is None
         await written_again(s, resync)
         await emptied(s)
         await is_repeated(s, job, run)

@@ -49,7 +49,7 @@ def test_what_was_not_back_when_others_were_claimed_is_still_owed(
         )  # came due while Redis was away
         soon = await put(s, second, due=now + 2000, every=5000, schedule_changed_at=now - 1000)
         await s.record()
-        await s.ledger._do(
+        await s.ledger.database.execute(
             "INSERT INTO watermarks (shard, partition, ms) VALUES (%s, %s, %s)",
             ("s0", partition_of(waits), now - 600_000),
         )
@@ -61,9 +61,9 @@ def test_what_was_not_back_when_others_were_claimed_is_still_owed(
         assert [await s.redis.zscore(due, job) is not None for job in (waits, soon)] == [False, True]
         await s.schedule()
         await s.record()
-        assert await s.ledger.watermarks("s0") == {partition_of(waits): now - 600_000}
+        assert await s.ledger.recovery.generations.watermarks("s0") == {partition_of(waits): now - 600_000}
         # A scheduler of an earlier release writes them all the same.
-        await s.ledger._do("UPDATE watermarks SET ms = %s", (now + 5000,))
+        await s.ledger.database.execute("UPDATE watermarks SET ms = %s", (now + 5000,))
         # The recorder ends here; another one goes on with what is not back.
         s.__post_init__()
         opened = await recovery.ensure_open(list(s.streams.values()))
@@ -72,7 +72,7 @@ def test_what_was_not_back_when_others_were_claimed_is_still_owed(
         while await progress.step():
             pass
         assert await s.redis.zscore(due, waits) == now - 300_000
-        assert await s.ledger.kept_marks("s0") == {}
+        assert await s.ledger.recovery.pages.kept_watermarks("s0") == {}
 
     asyncio.run(within(redis_url, database_url, redis_prefix, body))
 
@@ -84,7 +84,7 @@ def test_a_recorder_that_lost_its_shard_leaves_the_restoration_of_a_later_recove
         now = await s.store.clock.read()
         job = await put(s, "a", due=now + HOUR, every=HOUR, schedule_changed_at=now - HOUR)
         await s.record()
-        await s.ledger._do(
+        await s.ledger.database.execute(
             "INSERT INTO watermarks (shard, partition, ms) VALUES (%s, %s, %s)", ("s0", partition_of(job), now)
         )
         rebuilds = []
@@ -96,7 +96,7 @@ def test_a_recorder_that_lost_its_shard_leaves_the_restoration_of_a_later_recove
             assert opened.background_restore is not None
             rebuilds.append(opened.background_restore)
         earlier, later = (Progress(s.store, background_restore) for background_restore in rebuilds)
-        marks = await s.ledger.kept_marks("s0")
+        marks = await s.ledger.recovery.pages.kept_watermarks("s0")
         assert marks == {partition_of(job): now}
         for _ in range(3):
             with pytest.raises(ShardClosed):
@@ -106,14 +106,14 @@ def test_a_recorder_that_lost_its_shard_leaves_the_restoration_of_a_later_recove
         assert (repair.phase, repair.generation) == ("jobs", rebuilds[1].generation)
         # Nor does it keep or drop marks, whatever else it comes to.
         await rebuilds[0].end()
-        assert await s.ledger.kept_marks("s0") == marks
+        assert await s.ledger.recovery.pages.kept_watermarks("s0") == marks
         while await later.step():
             pass
         repair = await s.store.restore.get_progress()
         assert repair is not None
-        assert (repair.phase, await s.ledger.kept_marks("s0")) == ("done", {})
-        await s.ledger.keep_marks("s0", generation=rebuilds[0].generation)
-        assert await s.ledger.kept_marks("s0") == {}
+        assert (repair.phase, await s.ledger.recovery.pages.kept_watermarks("s0")) == ("done", {})
+        await s.ledger.recovery.pages.keep_watermarks("s0", generation=rebuilds[0].generation)
+        assert await s.ledger.recovery.pages.kept_watermarks("s0") == {}
 
     asyncio.run(within(redis_url, database_url, redis_prefix, body))
 

@@ -39,7 +39,7 @@ def test_a_postgres_that_forgot_the_last_recovery_proves_nothing(
 ) -> None:
     async def body(s: Shard) -> None:
         await s.store.recovery.close()
-        await s.ledger._do("UPDATE shards SET generation = generation - 1", ())
+        await s.ledger.database.execute("UPDATE shards SET generation = generation - 1", ())
         await another_server(s)
         assert await unconfirmed(s) == {b""}
 

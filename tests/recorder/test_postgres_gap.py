@@ -116,7 +116,7 @@ def test_a_postgres_that_falls_back_while_the_reconciler_asks_it_is_not_believed
     async def body(s: Shard) -> None:
         run, kept = await kept_open(s, database_url)
         await finished(s, (await fetched(s))[run])
-        newest, position = s.ledger.runs_newest, s.ledger.position
+        newest, position = s.ledger.recovery.compare.runs, s.ledger.write.position
 
         async def recorded_meanwhile(*asked: str) -> str:
             monkeypatch.setattr(s.ledger, "position", position)
@@ -167,7 +167,7 @@ def test_a_record_that_is_truly_later_wins_over_the_closing(shard: InShard, data
         end = RunEvent(
             run, record._replace(state=RunState.DEAD, revision=record.revision + 1), await s.store.clock.read(), "boom"
         )
-        await s.ledger.write_again(s.shard, [end])
+        await s.ledger.write.resync(s.shard, [end])
         assert (await rows(s))[run] == ("DEAD", "boom")
 
     shard(body)
@@ -188,7 +188,7 @@ def test_jobs_that_ended_and_were_forgotten_in_the_gap_do_not_come_back(shard: I
         await s.record()
         assert await s.store.jobs.forget([(JobId(once[:15]), 1), (removed, 2)]) == 2
         await written_again(s, await without_tail(s, database_url, kept))
-        known = await s.ledger.jobs_known([once[:15], removed, stays])
+        known = await s.ledger.recovery.compare.jobs([once[:15], removed, stays])
         assert {j: k.state for j, k in known.items()} == {
             once[:15]: JobState.COMPLETED, removed: JobState.COMPLETED, stays: JobState.ACTIVE,
         }  # fmt: skip

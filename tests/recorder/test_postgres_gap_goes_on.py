@@ -108,8 +108,8 @@ def test_a_gap_that_is_found_meanwhile_begins_it_anew(
 
         async def falls_back() -> None:
             await begun.wait()
-            await s.ledger._do("DELETE FROM jobs", ())
-            await s.ledger._do("DELETE FROM exclusions", ())
+            await s.ledger.database.execute("DELETE FROM jobs", ())
+            await s.ledger.database.execute("DELETE FROM exclusions", ())
             falling.set()
             await resync.found_gap("journal", Position(1, 1), Position(1, 5))
             fallen.set()
@@ -125,9 +125,9 @@ def test_a_gap_that_is_found_meanwhile_begins_it_anew(
         monkeypatch.undo()
         assert await s.store.resync.is_requested()
         await written_again(s, resync)
-        assert job in await s.ledger.jobs_known([job])
+        assert job in await s.ledger.recovery.compare.jobs([job])
         # What comes first of all.
-        assert [name for _, name, _, _ in await s.ledger.calendars(s.shard)] == ["days"]
+        assert [name for _, name, _, _ in await s.ledger.recovery.pages.calendars(s.shard)] == ["days"]
 
     shard(body)
 
@@ -161,7 +161,7 @@ def test_jobs_that_come_back_after_a_loss_of_redis_are_not_taken_for_ended(
             assert await resync.step()
         await s.redis.hset(s.keys.restore, "phase", "done")
         await written_again(s, resync)
-        known = await s.ledger.jobs_known(jobs)
+        known = await s.ledger.recovery.compare.jobs(jobs)
         assert {k.state for k in known.values()} == {JobState.ACTIVE}
         assert set(await s.store.jobs.get_due_times(jobs)) == set(jobs)
 

@@ -116,7 +116,7 @@ def test_a_deletion_that_redis_forgot_is_done_again(shard: InShard, forgotten: b
         assert (await s.store.jobs.remove(job)).tag == "ok"
         await s.record()
         if forgotten:
-            await s.ledger.mark_forgotten([(job, 2)])
+            await s.ledger.recovery.unfinished.mark_forgotten([(job, 2)])
         await s.redis.hset(s.keys.jobs(p), job, value)
         await s.redis.zadd(s.keys.due(p), {job: due})
         await s.redis.zadd(s.keys.heads, {str(p): due})
@@ -124,7 +124,7 @@ def test_a_deletion_that_redis_forgot_is_done_again(shard: InShard, forgotten: b
         assert not await s.redis.zscore(s.keys.due(p), job)
         assert await s.reconcile() == {}
         # For housekeeping, which forgets what Redis has.
-        assert (await s.ledger.jobs_known([job]))[job].forgotten is False
+        assert (await s.ledger.recovery.compare.jobs([job]))[job].forgotten is False
 
     shard(body)
 

@@ -103,10 +103,10 @@ def test_a_fresh_shard_is_opened_and_creates_become_durable(world: InWorld) -> N
         async with w.recorder():
             await w.opened()
             await w.put("a")
-            found = await w.ledger.job(job_id("a"))
+            found = await w.ledger.jobs.get(job_id("a"))
             assert found is not None
             assert found.definition == definition("a")
-            assert await w.ledger.recorder_alive("s0")
+            assert await w.ledger.recovery.generations.recorder_alive("s0")
 
     world(body)
 
@@ -161,7 +161,7 @@ async def _restored(w: World) -> bool:
 
 
 async def _has(w: World, run: str) -> bool:
-    return await w.ledger.run(run) is not None
+    return await w.ledger.runs.get(run) is not None
 
 
 def _later_than(w: World, generation: int) -> Callable[[], Awaitable[bool]]:
@@ -184,7 +184,7 @@ def test_a_rolled_back_redis_gets_its_tail_again_and_drops_ended_runs(world: InW
             assert reply.tag == "ok"
 
             async def cancelled() -> bool:
-                found = await w.ledger.run(triggered.run)
+                found = await w.ledger.runs.get(triggered.run)
                 return found is not None and found.record.state is RunState.CANCELLED
 
             await w.until(cancelled)
@@ -219,7 +219,7 @@ def test_completed_jobs_leave_redis_and_stay_in_the_ledger(world: InWorld) -> No
                 return await w.redis.hget(w.store.keys.jobs(_partition("a")), job_id("a")) is None
 
             await w.until(forgotten, 20)
-            found = await w.ledger.job(job_id("a"))
+            found = await w.ledger.jobs.get(job_id("a"))
             assert found is not None
             assert found.deleted
 
@@ -258,7 +258,7 @@ def test_recording_goes_on_after_postgres_dropped_all_connections(world: InWorld
                     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 )
             await w.put("b")
-            await w.until(lambda: w.ledger.recorder_alive("s0"))
+            await w.until(lambda: w.ledger.recovery.generations.recorder_alive("s0"))
             assert await w.generation() == before
 
     world(body)

@@ -92,9 +92,9 @@ def test_a_recorder_that_takes_over_goes_on_with_what_one_that_died_began(
         await s.record()
         # Another recorder finds the gap, records past it, and is killed.
         await without_tail(s, database_url, kept, quiet=True)
-        assert lost not in await s.ledger.jobs_known([lost])
+        assert lost not in await s.ledger.recovery.compare.jobs([lost])
         await at_work(first, is_over)
-        assert lost in await s.ledger.jobs_known([lost])
+        assert lost in await s.ledger.recovery.compare.jobs([lost])
 
     shard(body)
 
@@ -122,7 +122,7 @@ def test_a_mark_that_redis_loses_meanwhile_is_set_anew(shard: InShard, database_
         assert await resync.step()
         assert await s.store.resync.is_requested()
         await written_again(s, resync)
-        assert lost in await s.ledger.jobs_known([lost])
+        assert lost in await s.ledger.recovery.compare.jobs([lost])
         # Over is over.
         assert not await resync.step()
         assert not await s.store.resync.is_requested()
@@ -136,7 +136,7 @@ def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
     async def body(s: Shard) -> None:
         kept, _ = await put_in_a_gap(s, database_url)
         await s.record()
-        record, first_part = s.ledger.record, s.store.resync.read_calendars
+        record, first_part = s.ledger.write.record, s.store.resync.read_calendars
         failed = begun = 0
 
         async def fails(*args: Any, **kwargs: Any) -> bool:
@@ -170,7 +170,7 @@ def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
         monkeypatch.setattr(restored, "caught_up", patient)
         before = s.store.connection.metrics.number(ALERTS).child("journal_gap").value
         await without_tail(s, database_url, kept)
-        told = await s.ledger._all("SELECT stream, count(*) FROM quarantine WHERE kind = 'gap' GROUP BY stream", ())
+        told = await s.ledger.database.rows("SELECT stream, count(*) FROM quarantine WHERE kind = 'gap' GROUP BY stream", ())
         assert failed > 10
         assert dict(told)["definitions"] == 1
         assert s.store.connection.metrics.number(ALERTS).child("journal_gap").value - before == sum(n for _, n in told)
@@ -193,14 +193,14 @@ def test_a_gap_that_is_on_record_by_a_recorder_that_died_is_repaired_all_the_sam
             m.setattr(s.store.resync, "request", dies)
             with pytest.raises(Unavailable):
                 await without_tail(s, database_url, kept)
-        (told,) = await s.ledger._all("SELECT count(*) FROM quarantine WHERE kind = 'gap'", ())
+        (told,) = await s.ledger.database.rows("SELECT count(*) FROM quarantine WHERE kind = 'gap'", ())
         assert told == (1,)
         resync = Resync(s.store, s.ledger, shard=s.shard)
         s.gap = resync.found_gap
         s.__post_init__()
         await restored.caught_up(s)
         await written_again(s, resync)
-        assert lost in await s.ledger.jobs_known([lost])
+        assert lost in await s.ledger.recovery.compare.jobs([lost])
 
     shard(body)
 
@@ -214,9 +214,9 @@ def test_a_job_in_postgres_that_cannot_be_read_stops_nothing(shard: InShard, dat
         resync = await without_tail(s, database_url, kept)
         for job in (junk, ended):
             await s.redis.hdel(s.keys.jobs(partition_of(job)), job)
-        await s.ledger._do("UPDATE jobs SET value = 'junk' WHERE job_id = %s", (junk,))
+        await s.ledger.database.execute("UPDATE jobs SET value = 'junk' WHERE job_id = %s", (junk,))
         await written_again(s, resync)
-        known = await s.ledger.jobs_known([junk, ended])
+        known = await s.ledger.recovery.compare.jobs([junk, ended])
         assert {j: k.state for j, k in known.items()} == {junk: JobState.ACTIVE, ended: JobState.COMPLETED}
 
     shard(body)
@@ -236,7 +236,7 @@ def test_nothing_is_taken_for_ended_by_two_looks_between_which_redis_was_whole(
         run = await put_once(s, "once")
         await s.schedule()
         await s.record()
-        before = await rows(s), await s.ledger.open_ranges(s.shard)
+        before = await rows(s), await s.ledger.recovery.pages.pending_ranges(s.shard)
         part_of_store, verb = read.split(".")
         reads = getattr(s.store, part_of_store)
         real, losses, restore_in_progress = getattr(reads, verb), 0, False
@@ -260,8 +260,8 @@ def test_nothing_is_taken_for_ended_by_two_looks_between_which_redis_was_whole(
                     pass
         assert losses == 2
         assert ended.count == {}
-        assert (await rows(s), await s.ledger.open_ranges(s.shard)) == before
+        assert (await rows(s), await s.ledger.recovery.pages.pending_ranges(s.shard)) == before
         assert run in before[0]
-        assert (await s.ledger.jobs_known([job]))[job].state is JobState.ACTIVE
+        assert (await s.ledger.recovery.compare.jobs([job]))[job].state is JobState.ACTIVE
 
     shard(body)

@@ -22,7 +22,7 @@ REFUSED = "ALTER TABLE runs ADD CHECK (state NOT IN ('DEAD', 'CANCELLED'))"
 @pytest.mark.parametrize("end", [RunState.DEAD, RunState.CANCELLED], ids=str)
 def test_a_run_whose_end_postgres_refuses_does_not_run_again(shard: InShard, end: RunState) -> None:
     async def body(s: Shard) -> None:
-        await s.ledger._do(REFUSED, ())
+        await s.ledger.database.execute(REFUSED, ())
         run, other = await put_once(s, "a"), await put_once(s, "b")
         await s.schedule()
         active = await fetched(s)
@@ -33,7 +33,7 @@ def test_a_run_whose_end_postgres_refuses_does_not_run_again(shard: InShard, end
         await finished(s, active[run], end)
         await s.record()
         assert (await rows(s))[run] == ("RUNNING", None)
-        assert await s.ledger._all("SELECT kind, key FROM quarantine", ()) == [("run", run)]
+        assert await s.ledger.database.rows("SELECT kind, key FROM quarantine", ()) == [("run", run)]
         assert s.store.connection.metrics.number(ALERTS).child("quarantined_event").value == 1
         assert await s.reconcile() == {}
         await emptied(s)
@@ -52,7 +52,7 @@ def test_a_run_whose_end_postgres_refuses_does_not_run_again(shard: InShard, end
 
 def test_a_run_of_which_another_event_was_refused_is_still_owed(shard: InShard) -> None:
     async def body(s: Shard) -> None:
-        await s.ledger._do("ALTER TABLE runs ADD CHECK (state <> 'RUNNING')", ())
+        await s.ledger.database.execute("ALTER TABLE runs ADD CHECK (state <> 'RUNNING')", ())
         run = await put_once(s, "a")
         await s.schedule()
         await s.record()

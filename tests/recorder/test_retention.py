@@ -26,7 +26,7 @@ def steps(url: str, *, archive_dir: str, days: int = 30) -> tuple[int, bool]:
             while await retention.step():
                 worked += 1
             assert not await retention.step()
-            return worked, await ledger.run(rid(T0)) is not None
+            return worked, await ledger.runs.get(rid(T0)) is not None
 
     return asyncio.run(main())
 
@@ -89,7 +89,7 @@ def test_what_nobody_thought_of_is_logged_and_the_loop_goes_on(
     async def main() -> None:
         async with Ledger(database_url, clock=Hasty(TODAY)) as ledger:
             await record(ledger, [succeeded(T0)])
-            retain = ledger.retain
+            retain = ledger.retention.retain
 
             async def failing(*args: object, **named: object) -> object:
                 for failure in failures:

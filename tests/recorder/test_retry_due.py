@@ -37,7 +37,7 @@ def test_a_retry_comes_back_when_it_was_due(
         assert await s.redis.zrange(s.keys.retries, 0, -1, withscores=True) == before
         assert await s.store.runs.get(run.run) == record
         # The attempt that ended keeps its own instant.
-        found = await s.ledger.run(run.run)
+        found = await s.ledger.runs.get(run.run)
         assert found is not None
         assert [(a.attempt, a.due_at) for a in found.attempts] == [(1, run.due_at)]
         assert found.record.lateness_ms is None

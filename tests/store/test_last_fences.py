@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rsched.ledger.repair import FENCE_PER_MS, MAX_FENCE
+from rsched.ledger.recovery.generations import FENCE_PER_MS, MAX_FENCE
 from tests.support.store_world import World
 
 pytestmark = pytest.mark.anyio

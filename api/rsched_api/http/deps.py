@@ -37,7 +37,7 @@ class LookUps:
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         async def call(owners: Sequence[Owner]) -> list[StoredJob | None]:
-            found = await ledger.last_incarnations(owners)
+            found = await ledger.jobs.last_incarnations(owners)
             return [found.get(owner) for owner in owners]
 
         self._one, self._clock = Together(call, most=_LOOK_UPS), clock
@@ -183,7 +183,7 @@ async def version_recorded(deps: Deps, job_id: JobId, version: int) -> None:
         return
 
     async def look() -> bool | None:
-        found = await deps.ledger.job(job_id)
+        found = await deps.ledger.jobs.get(job_id)
         return True if found is not None and found.head.version >= version else None
 
     await settled(deps, look, job_id=job_id)

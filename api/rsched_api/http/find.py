@@ -60,7 +60,7 @@ async def stored(deps: Deps, ref: Reference) -> StoredJob:
     """The job after its last change, be it recorded yet or not: whoever made the change sees it. NotFound."""
     found: StoredJob | None = None
     if ref.job_id is not None:
-        found = _newer(ref.job_id, await deps.ledger.job(ref.job_id), await _in_redis(deps, ref.job_id))
+        found = _newer(ref.job_id, await deps.ledger.jobs.get(ref.job_id), await _in_redis(deps, ref.job_id))
     elif ref.name is not None and not any(True for _ in check_name(ref.name)):
         found = await _named(deps, ref.team or DEFAULT_TEAM, ref.name)
     if found is None or found.deleted:
@@ -71,7 +71,7 @@ async def stored(deps: Deps, ref: Reference) -> StoredJob:
 async def _named(deps: Deps, team: str, name: str) -> StoredJob | None:
     """The last job of the name: the one that the ledger knows, or a later one that is not recorded yet."""
     handle = handle_of(name, None)
-    last = await deps.ledger.last_incarnation(team, handle)
+    last = await deps.ledger.jobs.last_incarnation(team, handle)
     incarnation = 1 if last is None else last.definition.incarnation
     for _ in range(_AHEAD):
         job = derive_job_id(team, handle, incarnation)
@@ -121,7 +121,7 @@ async def absent(deps: Deps, job: JobId) -> RschedError:
         # Deleted a moment ago: 404 settles a repeated DELETE only once the deletion is recorded.
         await version_recorded(deps, job, tombstone.version)
         return NotFound(f"there is no job {job}")
-    found = await deps.ledger.job(job)
+    found = await deps.ledger.jobs.get(job)
     if found is None or found.deleted:
         return NotFound(f"there is no job {job}")
     if found.head.state is JobState.COMPLETED:
@@ -137,7 +137,7 @@ async def not_behind(deps: Deps, job: JobId) -> None:
     """Unavailable while Redis has an earlier version of the job than the ledger: a change of that one would be lost."""
     if not await deps.restoration.goes_on():
         return
-    recorded, there = await deps.ledger.job(job), await deps.store.jobs.get(job)
+    recorded, there = await deps.ledger.jobs.get(job), await deps.store.jobs.get(job)
     if recorded is None or there is None:
         return  # absent() tells what that means
     head = there.head if isinstance(there, JobRecord) else there

@@ -132,9 +132,9 @@ async def _pending(
         )
         raise invalid("from", message)
     schedule_version = record.head.schedule_version
-    there = await deps.ledger.occurrences_run(job_id, since=since, until=until, schedule_version=schedule_version)
+    there = await deps.ledger.runs.occurrences(job_id, since=since, until=until, schedule_version=schedule_version)
     promised = Spans(
-        (low, high + 1) for low, high in await deps.ledger.open_catchups(job_id, schedule_version=schedule_version)
+        (low, high + 1) for low, high in await deps.ledger.jobs.pending_catch_ups(job_id, schedule_version=schedule_version)
     )
     pace = Pace(deps.clock)
     ranges: list[_Range] = []

@@ -187,7 +187,7 @@ class _Creation:
         found: dict[tuple[str, str], StoredJob] = {}
         for at in range(0, len(owners), PUT_JOBS):
             some = owners[at : at + PUT_JOBS]
-            look = partial(self._deps.ledger.last_incarnations, some)
+            look = partial(self._deps.ledger.jobs.last_incarnations, some)
             there = await known(self._deps, look, named=any(w.job.spec.name is not None for w in self._wanted))
             if there is None:
                 return {}
@@ -276,7 +276,7 @@ class _Creation:
         """True once the ledger has each repeat that is not seen yet: the very job of the answer, or a later one of its name."""
         while self._unseen:
             some = self._unseen[:PUT_JOBS]
-            found = await self._deps.ledger.last_incarnations([w.owner for w in some])
+            found = await self._deps.ledger.jobs.last_incarnations([w.owner for w in some])
             left = [w for w in some if not self._is_recorded(w, found.get(w.owner))]
             self._unseen[: len(some)] = left
             if left:

@@ -102,7 +102,7 @@ async def _all(deps: Deps, wanted: BulkRequest, verb: _Verb, *, done: JobState |
     # What was made a moment ago matches, too.
     await caught_up(deps)
     f = wanted.filter
-    found, cursor = await deps.ledger.jobs(
+    found, cursor = await deps.ledger.jobs.list(
         team=f.team, tag=f.tag, state=state, q=f.q, pattern=f.name, cursor=wanted.cursor, limit=MAX_MATCHED
     )
     tally = _Tally()

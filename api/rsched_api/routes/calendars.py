@@ -49,7 +49,7 @@ async def calendars_of_all(deps: Deps, jobs: Sequence[Scheduled]) -> list[Calend
     wanted = {(team, name) for team, names in named for name in names}
     if not wanted:
         return [_NONE] * len(jobs)
-    there = await deps.ledger.exclusions(wanted)
+    there = await deps.ledger.calendars.get(wanted)
     return [
         {name: c.entries for name in names if (c := there.get((team, name))) is not None and c.entries is not None}
         for team, names in named
@@ -104,7 +104,7 @@ async def get_calendar(request: Request) -> Response:
     except Unavailable:
         found, known = _Present(0, []), False
     if not known:
-        stored = (await deps.ledger.exclusions([(team, name)])).get((team, name))
+        stored = (await deps.ledger.calendars.get([(team, name)])).get((team, name))
         if stored is not None and stored.entries is not None:
             found = _Present(stored.version, stored.entries)
     if not found.version:
@@ -117,7 +117,7 @@ async def list_calendars(request: Request) -> Response:
     params = query(request, "limit", "cursor")
     for error in check_slug(team, "team"):
         raise invalid(*error)
-    items, cursor = await deps.ledger.calendars_page(team, cursor=params.get("cursor"), limit=limit(params))
+    items, cursor = await deps.ledger.calendars.list(team, cursor=params.get("cursor"), limit=limit(params))
     views = [CalendarView(team=team, name=c.name, version=c.version, total=len(c.entries or ())) for c in items]
     return respond(page(views, cursor))
 
@@ -146,7 +146,7 @@ async def _unused(deps: Deps, team: str, name: str) -> None:
     """Conflict names the jobs that use the calendar."""
     # Jobs that were made or changed a moment ago count, too.
     await caught_up(deps)
-    jobs = await deps.ledger.jobs_that_may_name(team, name)
+    jobs = await deps.ledger.jobs.that_may_name(team, name)
     users = [j.definition.name or j.job_id for j in jobs if name in calendar_names(j.definition)]
     if users:
         more = f" and {len(users) - _NAMED} more" if len(users) > _NAMED else ""
@@ -172,7 +172,7 @@ def _version_conflict(team: str, name: str, found: _Present) -> VersionConflict:
 
 async def _version_recorded(deps: Deps, team: str, name: str, version: int) -> None:
     async def look() -> bool | None:
-        found = (await deps.ledger.exclusions([(team, name)])).get((team, name))
+        found = (await deps.ledger.calendars.get([(team, name)])).get((team, name))
         return True if found is not None and found.version >= version else None
 
     if deps.ack == "postgres":
@@ -181,7 +181,7 @@ async def _version_recorded(deps: Deps, team: str, name: str, version: int) -> N
 
 async def _deletion_recorded(deps: Deps, team: str, name: str) -> None:
     async def look() -> bool | None:
-        found = (await deps.ledger.exclusions([(team, name)])).get((team, name))
+        found = (await deps.ledger.calendars.get([(team, name)])).get((team, name))
         return True if found is None or found.entries is None else None
 
     if deps.ack == "postgres":

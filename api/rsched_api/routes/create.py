@@ -139,7 +139,7 @@ async def create(deps: Deps, spec: JobSpec, key: str | None, *, parsed: ParsedSc
                 made = repeat(spec, key, request_hash, Made(job_id, present, created=True))
                 await version_recorded(deps, job_id, 1)
                 return made
-            forgotten = await deps.ledger.job(job_id)
+            forgotten = await deps.ledger.jobs.get(job_id)
             if forgotten is not None and not forgotten.deleted:
                 record = JobRecord(forgotten.head, forgotten.definition)
                 return repeat(spec, key, request_hash, Made(job_id, record, created=True))

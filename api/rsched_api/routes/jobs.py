@@ -50,7 +50,7 @@ async def get_job(request: Request) -> Response:
     found = await find.stored(deps, find.reference(request))
     (calendars,) = await calendars_of_all(deps, [found.definition])
     view = job_view(found.job_id, JobRecord(found.head, found.definition), deps.store.clock.now_ms(), calendars)
-    view = msgspec.structs.replace(view, skipped=await deps.ledger.skipped(found.job_id) or msgspec.UNSET)
+    view = msgspec.structs.replace(view, skipped=await deps.ledger.skips.totals(found.job_id) or msgspec.UNSET)
     return respond(view, headers={"ETag": f'"{found.head.version}"'})
 
 
@@ -130,7 +130,7 @@ async def remove_one(deps: Deps, job_id: JobId, version: int | None = None) -> V
 
 async def _remove_forgotten(deps: Deps, job_id: JobId, version: int | None) -> VerbReply:
     """Deletes a completed job that Redis has forgotten: put back as it was, it can leave its tombstone."""
-    stored = await deps.ledger.job(job_id)
+    stored = await deps.ledger.jobs.get(job_id)
     if stored is None or stored.deleted or stored.head.state is not JobState.COMPLETED:
         raise await find.absent(deps, job_id)
     if version is not None and version != stored.head.version:
@@ -152,7 +152,7 @@ async def list_skips(request: Request) -> Response:
     size = limit(params)
     ref = find.reference(request, params=params)
     job_id = ref.job_id
-    if job_id is None or await deps.ledger.job(job_id) is None:
+    if job_id is None or await deps.ledger.jobs.get(job_id) is None:
         job_id = (await find.stored(deps, ref)).job_id
-    items, cursor = await deps.ledger.skips_page(job_id, cursor=params.get("cursor"), limit=size)
+    items, cursor = await deps.ledger.skips.list(job_id, cursor=params.get("cursor"), limit=size)
     return respond(page([skip_view(s) for s in items], cursor))

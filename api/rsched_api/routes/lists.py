@@ -24,7 +24,7 @@ async def list_jobs(request: Request) -> Response:
         if field in params:
             for error in check_slug(params[field], field):
                 raise invalid(*error)
-    items, cursor = await deps.ledger.jobs(
+    items, cursor = await deps.ledger.jobs.list(
         team=params.get("team"),
         state=state_of(params.get("state")),
         name=params.get("name"),

@@ -77,7 +77,7 @@ async def _present(deps: Deps, job_id: JobId) -> _Present:
     found = await deps.store.jobs.get(job_id)
     if isinstance(found, JobRecord):
         return _Present(found, in_redis=True)
-    stored = None if found is not None else await deps.ledger.job(job_id)
+    stored = None if found is not None else await deps.ledger.jobs.get(job_id)
     if stored is None or stored.deleted:
         raise NotFound(f"there is no job {job_id}")
     if stored.head.state is not JobState.COMPLETED:

@@ -12,7 +12,7 @@ from rsched.core.jobs.packed import FLAG_PAYLOAD
 from rsched.core.jobs.validate import check_slug
 from rsched.core.states import RunState
 from rsched.ledger import StoredRun
-from rsched.ledger.stored import with_attempts
+from rsched.ledger.read.stored import with_attempts
 from rsched_api.http import find
 from rsched_api.http.deadline import about
 from rsched_api.http.deps import Deps, caught_up, deps_of, recorded, settled, write
@@ -24,7 +24,7 @@ _SETTLE_S = 1.0
 
 
 async def _recorded_run(deps: Deps, run: RunId) -> StoredRun:
-    return await settled(deps, lambda: deps.ledger.run(run), run_id=run)
+    return await settled(deps, lambda: deps.ledger.runs.get(run), run_id=run)
 
 
 async def list_runs(request: Request) -> Response:
@@ -34,11 +34,11 @@ async def list_runs(request: Request) -> Response:
     size = limit(params)
     ref = find.reference(request, params=params)
     # The history of a deleted job stays readable, by its id: its name may be another's by now.
-    if ref.job_id is not None and await deps.ledger.job(ref.job_id) is not None:
+    if ref.job_id is not None and await deps.ledger.jobs.get(ref.job_id) is not None:
         job_id = ref.job_id
     else:
         job_id = (await find.stored(deps, ref)).job_id
-    items, cursor = await deps.ledger.runs(job_id, cursor=params.get("cursor"), limit=size, status=status)
+    items, cursor = await deps.ledger.runs.list(job_id, cursor=params.get("cursor"), limit=size, status=status)
     return respond(page([run_view(r) for r in items], cursor))
 
 
@@ -56,7 +56,7 @@ async def get_run(request: Request) -> Response:
     deps, run = deps_of(request), _run_id(request)
     found = await _stored(deps, run)
     view = run_with_attempts(found)
-    if FLAG_PAYLOAD in found.record.flags and (payload := await deps.ledger.payload(run)) is not None:
+    if FLAG_PAYLOAD in found.record.flags and (payload := await deps.ledger.runs.payload(run)) is not None:
         view = msgspec.structs.replace(view, payload=msgspec.msgpack.decode(payload))
     return respond(view)
 
@@ -69,7 +69,7 @@ def _run_id(request: Request) -> RunId:
 
 
 async def _stored(deps: Deps, run: RunId) -> StoredRun:
-    found = await deps.ledger.run(run)
+    found = await deps.ledger.runs.get(run)
     if found is None or not found.record.state.final:
         found = await _not_recorded_yet(deps, run, found)
     if found is None:
@@ -108,7 +108,7 @@ async def _after_redis(deps: Deps, run: RunId, found: StoredRun | None) -> Store
         await caught_up(deps, timeout_s=_SETTLE_S)
     except Unavailable:
         raise Unavailable(f"what became of run {run} is not recorded yet; try again") from None
-    return await deps.ledger.run(run)
+    return await deps.ledger.runs.get(run)
 
 
 async def cancel_run(request: Request) -> Response:
@@ -124,14 +124,14 @@ async def cancel_run(request: Request) -> Response:
             return respond(run_view(StoredRun(run, before._replace(state=state), reply.now, None)))
         await recorded(deps, reply.journal_id, run_id=run)
         return respond(run_with_attempts(await _recorded_run(deps, run)))
-    if await deps.ledger.run(run) is None:
+    if await deps.ledger.runs.get(run) is None:
         # It may have been pending and cancelled a moment ago, by an earlier try of this request.
         try:
             await caught_up(deps)
         except Unavailable as error:
             why = f"what became of run {run} is not recorded yet; repeat the request to settle it"
             raise DurabilityUnknown(why, run_id=run) from error
-        if await deps.ledger.run(run) is None:
+        if await deps.ledger.runs.get(run) is None:
             raise _no_such(run)
     ended = await settled(deps, lambda: _ended(deps, run), run_id=run)
     if ended.record.state is not RunState.CANCELLED:
@@ -141,7 +141,7 @@ async def cancel_run(request: Request) -> Response:
 
 async def _ended(deps: Deps, run: RunId) -> StoredRun | None:
     # Redis has no such run any more: its end is on the way to the ledger, if not there.
-    found = await deps.ledger.run(run)
+    found = await deps.ledger.runs.get(run)
     return found if found is not None and found.record.state.final else None
 
 
@@ -151,5 +151,5 @@ async def list_dead_letters(request: Request) -> Response:
     team = params.get("team")
     for error in check_slug(team, "team") if team is not None else ():
         raise invalid(*error)
-    items, cursor = await deps.ledger.dead_letters(team=team, cursor=params.get("cursor"), limit=limit(params))
+    items, cursor = await deps.ledger.runs.dead_letters(team=team, cursor=params.get("cursor"), limit=limit(params))
     return respond(page([run_view(r) for r in items], cursor))

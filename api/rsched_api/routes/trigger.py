@@ -78,7 +78,7 @@ async def _made_before_a_loss(deps: Deps, job_id: JobId, *, suffix: str, repeat_
     if not await deps.restoration.goes_on():
         return None
     since = deps.store.clock.now_ms() - KEYED_FOR_MS
-    at = await deps.ledger.triggered_at(job_id, repeat_key, since=since)
+    at = await deps.ledger.recovery.triggers.triggered_at(job_id, repeat_key, since=since)
     return None if at is None else manual_run_id_of(job_id, at, suffix)
 
 
@@ -87,14 +87,14 @@ async def _repeated(deps: Deps, run: RunId, wanted: TriggerRequest, payload: byt
     there = await deps.store.runs.get(run) if deps.ack == "redis" else None
     found = None if there is None else StoredRun(run, there, None, None)
     if found is None and deps.ack == "redis":
-        found = await deps.ledger.run(run)
+        found = await deps.ledger.runs.get(run)
         if found is None:
             return respond(queued_run(run), 202)
     if found is None or FLAG_PAYLOAD in found.record.flags:
         # A payload is in the record alone.
-        found = await settled(deps, lambda: deps.ledger.run(run), run_id=run)
+        found = await settled(deps, lambda: deps.ledger.runs.get(run), run_id=run)
     flags = found.record.flags
-    own = await deps.ledger.payload(run) if FLAG_PAYLOAD in flags else None
+    own = await deps.ledger.runs.payload(run) if FLAG_PAYLOAD in flags else None
     different = own != payload or (wanted.overlap is not None and not _judged_by(flags, wanted.overlap))
     if different:
         message = f"was used for another payload or overlap, which made {run}; use a new key for a new run"

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from rsched.core.ids import PARTITIONS, JobId, is_job_id, partition_of
 from rsched.core.jobs.packed import JobHead, JobRecord
 from rsched.core.states import JobState
-from rsched.ledger.compare import KnownJob, head_or_none, order
-from rsched.ledger.restore_pages import LedgerJob
+from rsched.ledger.recovery.compare import KnownJob, head_or_none, order
+from rsched.ledger.recovery.pages import LedgerJob
 from rsched.recorder.reconcile.passes import LARGE_PAGE, PAGE, Part, Pass
 
 _GATHERED = 500
@@ -90,7 +90,7 @@ class JobParts:
         dues = zip(active, await p.store.reconciliation.have_due_times(partition, active), strict=True)
         ends = zip(paused, await p.store.reconciliation.have_pause_ends(paused), strict=True)
         self._undue += [(job, heads[job][1]) for job, there in (*dues, *ends) if not there]
-        known = await p.ledger.jobs_known(jobs)
+        known = await p.ledger.recovery.compare.jobs(jobs)
         for job, (head, _) in heads.items():
             there = known.get(job)
             if there is None or order(there) < order(head):
@@ -101,14 +101,14 @@ class JobParts:
     async def missing(self) -> Part:
         """Definitions that the ledger has and Redis has not."""
         p, after = self._pass, ""
-        while page := await p.ledger.jobs_after(p.shard, after=after, limit=LARGE_PAGE):
+        while page := await p.ledger.recovery.pages.jobs_after(p.shard, after=after, limit=LARGE_PAGE):
             after = page[-1].job_id
             values = await p.store.jobs.read_packed([job.job_id for job in page])
             found = zip(page, values, strict=True)
             gone = [job.job_id for job, value in found if value is None and job.job_id not in p.would_be_back]
             if gone and await p.recorded(await p.mark()):
                 # A completed or deleted one may just have been forgotten.
-                known = await p.ledger.jobs_known(gone)
+                known = await p.ledger.recovery.compare.jobs(gone)
                 wanted = {JobId(j): k for j, k in known.items() if k.state in _WANTED and not k.forgotten}
                 p.would_be_back.update(() if p.write else wanted)
                 p.saw("job_missing", await self._restore(wanted))
@@ -129,23 +129,23 @@ class JobParts:
         if undue:
             await self._settle_undue(undue)
         if newer:
-            known = await p.ledger.jobs_known([job for job, _ in newer])
+            known = await p.ledger.recovery.compare.jobs([job for job, _ in newer])
             behind = [
                 (job, head.version) for job, head in newer if (k := known.get(job)) is None or order(k) < order(head)
             ]
             if behind:
                 p.saw("ledger_behind", len(await p.store.job_repair.journal_again(behind)) if p.write else len(behind))
         if older:
-            known = await p.ledger.jobs_known(older)
+            known = await p.ledger.recovery.compare.jobs(older)
             if p.write and (forgotten := [JobId(j) for j, k in known.items() if k.forgotten]):
                 # They end in Redis once more; housekeeping forgets them again.
-                await p.ledger.remember(forgotten)
+                await p.ledger.recovery.pages.remember(forgotten)
             p.saw("job_older", await self._restore({JobId(j): k for j, k in known.items()}))
 
     async def _settle_unreadable(self, items: Sequence[_Doubtful]) -> None:
         p = self._pass
         readable = {i.job: JobId(i.job.decode()) for i in items if is_job_id(i.job.decode(errors="replace"))}
-        known = await p.ledger.jobs_known(list(readable.values()))
+        known = await p.ledger.recovery.compare.jobs(list(readable.values()))
         dues = await p.store.jobs.get_due_times(list(readable.values()))
         restored: dict[JobId, KnownJob] = {}
         dropped = []

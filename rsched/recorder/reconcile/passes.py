@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from rsched.core.ids import JobId
 from rsched.core.schedule import schedule as schedules
 from rsched.ledger import Ledger
-from rsched.ledger.restore_pages import entries_of
+from rsched.ledger.recovery.pages import entries_of
 from rsched.recorder.due_times import DueTimes
 from rsched.recorder.ledger_trust import LOOK_MS, Mark, behind, mark_of
 from rsched.runtime.clock import Clock
@@ -72,14 +72,14 @@ class Pass:
     async def calendars(self) -> dict[str, schedules.Calendars]:
         """The teams' calendars of exclusions."""
         found: dict[str, dict[str, list[str]]] = {}
-        for team, name, _, body in await self.ledger.calendars(self.shard):
+        for team, name, _, body in await self.ledger.recovery.pages.calendars(self.shard):
             found.setdefault(team, {})[name] = entries_of(body)
         return dict(found)
 
     async def due_times(self) -> DueTimes:
         return DueTimes(
             self.ledger,
-            marks=await self.ledger.watermarks(self.shard),
+            marks=await self.ledger.recovery.generations.watermarks(self.shard),
             calendars=await self.calendars(),
             now=await self.store.clock.read(),
         )

@@ -58,7 +58,7 @@ class RunParts:
         p = self._pass
         here_of = {s.run: unpack_run(s.record.decode()) for s in seen}
         since = min((here.claimed_at for here in here_of.values()), default=0)
-        known = await p.ledger.runs_newest(list(here_of), since=since)
+        known = await p.ledger.recovery.compare.runs(list(here_of), since=since)
         ended = []
         for s in seen:
             there, here = known.get(s.run), here_of[s.run]
@@ -75,8 +75,8 @@ class RunParts:
         if not await p.recorded(await p.mark()):
             p.unsure += len(seen)
             return
-        known = await p.ledger.runs_newest([s.run for s in seen if s.run.isascii()])
-        over = await p.ledger.quarantined_ends([(run, r) for run, r in known.items() if not r.state.final])
+        known = await p.ledger.recovery.compare.runs([s.run for s in seen if s.run.isascii()])
+        over = await p.ledger.quarantine.refused_ends([(run, r) for run, r in known.items() if not r.state.final])
         unfinished = {run: r for run, r in known.items() if not r.state.final and run not in over}
         if not p.write:
             p.saw("unreadable_run", len(seen))
@@ -90,7 +90,7 @@ class RunParts:
     async def missing(self) -> Part:
         """Runs that the ledger has open and Redis has not."""
         p = self._pass
-        async for page in p.ledger.unfinished_runs(p.shard, limit=LARGE_PAGE):
+        async for page in p.ledger.recovery.unfinished.pages(p.shard, limit=LARGE_PAGE):
             runs = [run for run, _ in page]
             gone = [
                 run for run, record in zip(runs, await p.store.runs.read_packed(runs), strict=True) if record is None
@@ -115,9 +115,9 @@ class RunParts:
         mark = await p.mark()
         if not await p.recorded(mark):
             return None
-        known = await p.ledger.runs_newest(gone, since=since)
+        known = await p.ledger.recovery.compare.runs(gone, since=since)
         unfinished = [(run, r) for run, r in known.items() if not r.state.final]
-        over = await p.ledger.quarantined_ends(unfinished)
+        over = await p.ledger.quarantine.refused_ends(unfinished)
         # Another Postgres, without its tail, may have answered by now.
         if not await p.recorded(mark):
             return None
@@ -125,7 +125,7 @@ class RunParts:
 
     async def _restore(self, items: Sequence[tuple[RunId, bytes, RunRecord]]) -> int:
         p, count = self._pass, 0
-        payloads = await p.ledger.payloads_of([run for run, _, r in items if FLAG_PAYLOAD in r.flags])
+        payloads = await p.ledger.recovery.pages.payloads_of([run for run, _, r in items if FLAG_PAYLOAD in r.flags])
         group = [(run, seen, r.pack(), payloads.get(run, b"")) for run, seen, r in items]
         for i in range(0, len(group), PAGE):
             count += len(await p.store.run_repair.put_back(group[i : i + PAGE], lease_ms=p.lease_ms))

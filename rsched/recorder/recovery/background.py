@@ -8,7 +8,7 @@ import anyio
 
 from rsched.core.errors import RschedError, Unavailable
 from rsched.ledger import Ledger
-from rsched.ledger.restore_pages import LedgerJob, entries_of
+from rsched.ledger.recovery.pages import LedgerJob, entries_of
 from rsched.recorder.due_times import CLAIMED_AHEAD_MS, DueTimes, Item
 from rsched.recorder.recovery.stale_dues import Claimed
 from rsched.recorder.recovery.triggers import KeyedTriggers
@@ -58,8 +58,8 @@ class BackgroundRestore:
     async def soon(self) -> int:
         """Restores the jobs of open runs, which fetch and reap look at, and what is due within seconds; how many. Unavailable."""
         dues = await self._prepared()
-        async for runs in self._ledger.unfinished_runs(self._shard, limit=_PAGE):
-            page = await self._ledger.jobs_by_id(self._shard, sorted({run[:15] for run, _ in runs}))
+        async for runs in self._ledger.recovery.unfinished.pages(self._shard, limit=_PAGE):
+            page = await self._ledger.recovery.pages.jobs_by_id(self._shard, sorted({run[:15] for run, _ in runs}))
             await self._restore(await dues.of(page))
         async for page in self._soonest(dues, since=None, until=self._now + SOON_MS):
             await self._restore(await dues.of(page))
@@ -105,7 +105,7 @@ class BackgroundRestore:
 
     async def end(self) -> None:
         """All is back. Unavailable."""
-        await self._ledger.drop_marks(self._shard, generation=self.generation)
+        await self._ledger.recovery.pages.drop_watermarks(self._shard, generation=self.generation)
 
     async def _next_page(self, dues: DueTimes) -> list[LedgerJob]:
         """None at the end."""
@@ -114,7 +114,7 @@ class BackgroundRestore:
                 self._sooner = self._soonest(dues, since=self._now + SOON_MS, until=self._now + _NEXT_MS)
             async for page in self._sooner:
                 return page
-        page = await self._ledger.jobs_after(self._shard, after=self._after, limit=_PAGE)
+        page = await self._ledger.recovery.pages.jobs_after(self._shard, after=self._after, limit=_PAGE)
         self._after = page[-1].job_id if page else self._after
         return page
 
@@ -140,17 +140,17 @@ class BackgroundRestore:
         if self._dues is None:
             self._now = await self._store.clock.read()
             calendars: dict[str, dict[str, list[str]]] = {}
-            for team, name, _, body in await self._ledger.calendars(self._shard):
+            for team, name, _, body in await self._ledger.recovery.pages.calendars(self._shard):
                 calendars.setdefault(team, {})[name] = entries_of(body)
-            await self._ledger.keep_marks(self._shard, generation=self.generation)
-            marks = await self._ledger.kept_marks(self._shard)
+            await self._ledger.recovery.pages.keep_watermarks(self._shard, generation=self.generation)
+            marks = await self._ledger.recovery.pages.kept_watermarks(self._shard)
             self._dues = DueTimes(self._ledger, marks=marks, calendars=calendars, now=self._now)
         return self._dues
 
     async def _soonest(self, dues: DueTimes, *, since: int | None, until: int) -> AsyncIterator[list[LedgerJob]]:
         """Pages of active jobs that are due after since (None: however long ago) and up to until."""
         once = (0, "") if since is None else (since, _LAST)
-        while page := await self._ledger.once_until(self._shard, until=until, after=once, limit=_PAGE):
+        while page := await self._ledger.recovery.pages.once_until(self._shard, until=until, after=once, limit=_PAGE):
             yield page
             if len(page) < _PAGE:
                 break
@@ -159,15 +159,15 @@ class BackgroundRestore:
         begins = self._now - CLAIMED_AHEAD_MS if since is None else since
         for arg in await self._schedules_due(dues, begins=begins, until=until):
             after = ""
-            while page := await self._ledger.jobs_of_schedule(self._shard, arg, after=after, limit=_PAGE):
+            while page := await self._ledger.recovery.pages.jobs_of_schedule(self._shard, arg, after=after, limit=_PAGE):
                 yield page
                 if len(page) < _PAGE:
                     break
                 after = page[-1].job_id
-        for every in await self._ledger.intervals(self._shard):
+        for every in await self._ledger.recovery.pages.intervals(self._shard):
             for phases in _phases(begins, until, every=every):
                 key = (-1, "")
-                while page := await self._ledger.jobs_of_interval(
+                while page := await self._ledger.recovery.pages.jobs_of_interval(
                     self._shard, every=every, phases=phases, after=key, limit=_PAGE
                 ):
                     yield page
@@ -177,7 +177,7 @@ class BackgroundRestore:
 
     async def _schedules_due(self, dues: DueTimes, *, begins: int, until: int) -> list[str]:
         found = []
-        for arg, value in await self._ledger.schedules(self._shard):
+        for arg, value in await self._ledger.recovery.pages.schedules(self._shard):
             try:
                 due = dues.nexts(arg, value).after(begins)
             except (RschedError, ValueError, KeyError, ArithmeticError):

@@ -45,7 +45,7 @@ class Recovery:
         if marker is not None and marker.matches and marker.state == "open":
             store.connection.generation = str(marker.generation)
             # A Postgres that was restored from a backup may have given out these numbers and forgotten it.
-            await ledger.keep_above(shard, generation=marker.generation, fence=await store.recovery.get_fence())
+            await ledger.recovery.generations.keep_above(shard, generation=marker.generation, fence=await store.recovery.get_fence())
             background_restore = (
                 BackgroundRestore(store, ledger, shard=shard, generation=marker.generation) if unfinished else None
             )
@@ -53,13 +53,13 @@ class Recovery:
         # What Redis has, before adopting workers add entries of the new generation.
         last = {stream: parse_position(await store.journal.get_last_id(stream)) for stream in STREAMS}
         whole = (
-            marker is not None and marker.state == "closed" and 0 < marker.generation == await ledger.generation(shard)
+            marker is not None and marker.state == "closed" and 0 < marker.generation == await ledger.recovery.generations.last(shard)
         )
-        generation, fence = await ledger.next_generation(
+        generation, fence = await ledger.recovery.generations.next(
             shard, redis_fence=await store.recovery.get_fence(), above=marker.generation if marker else 0
         )
         faults.point("recovery.after_generation")
-        positions = {stream: parse_position(await ledger.position(shard, stream)) for stream in STREAMS}
+        positions = {stream: parse_position(await ledger.write.position(shard, stream)) for stream in STREAMS}
         lost = _lost(marker, unfinished=unfinished, last=last, positions=positions)
         if not await store.recovery.begin(generation, fence=fence, lost=lost, whole=whole):
             raise Unavailable(f"shard {shard} is being opened by another recorder")
@@ -85,7 +85,7 @@ class Recovery:
     async def _repair(self, generation: int) -> BackgroundRestore:
         """What has to be there before the first claim; the rest is for the background restore that is requeued."""
         store, ledger, shard = self._store, self._ledger, self._shard
-        total = await ledger.count_jobs(shard)
+        total = await ledger.recovery.pages.count_jobs(shard)
         await store.restore.set_progress(RestoreProgress("runs", generation, 0, total, 0, await store.clock.read()))
         runs, dropped = await restore_runs(store, ledger, shard=shard, lease_ms=self._lease_ms)
         await restore_extras(store, ledger, shard=shard)

@@ -20,9 +20,9 @@ Page = Sequence[tuple[RunId, RunRecord]]
 
 async def restore_extras(store: Store, ledger: Ledger, *, shard: str) -> None:
     """Calendars of exclusions, and catch-up ranges that are not paid out. Unavailable."""
-    if calendars := await ledger.calendars(shard):
+    if calendars := await ledger.recovery.pages.calendars(shard):
         await store.restore.put_calendars(calendars)
-    found = await ledger.open_ranges(shard)
+    found = await ledger.recovery.pages.pending_ranges(shard)
     for i in range(0, len(found), _PAGE):
         await store.restore.put_catchup_ranges(
             [CatchupRange(JobId(r[0]), *r[1:], score=0) for r in found[i : i + _PAGE]]
@@ -31,7 +31,7 @@ async def restore_extras(store: Store, ledger: Ledger, *, shard: str) -> None:
     here = await store.catchup.list_all()
     for i in range(0, len(here), _PAGE):
         ranges = here[i : i + _PAGE]
-        ended = await ledger.ended_ranges([(r.job, r.made_at, r.end) for r in ranges])
+        ended = await ledger.recovery.pages.ended_ranges([(r.job, r.made_at, r.end) for r in ranges])
         await store.restore.put_catchup_ranges(
             [r._replace(start=r.end + 1) for r in ranges if (r.job, r.made_at, r.end) in ended]
         )
@@ -41,9 +41,9 @@ async def restore_runs(store: Store, ledger: Ledger, *, shard: str, lease_ms: in
     """(runs that came back, runs dropped because they had ended). Unavailable."""
     # First, while Redis has only its own: it may be all that there were, of which the ends are in the tail that is gone.
     back, dropped = 0, await _drop_ended(store, ledger, lease_ms=lease_ms)
-    async for page in ledger.unfinished_runs(shard, limit=_PAGE):
+    async for page in ledger.recovery.unfinished.pages(shard, limit=_PAGE):
         # Their ends could not be recorded.
-        over = await ledger.quarantined_ends(page)
+        over = await ledger.quarantine.refused_ends(page)
         back += await _restore(store, ledger, [(run, r) for run, r in page if run not in over], lease_ms=lease_ms)
         if over:
             dropped += await store.restore.put_runs([(run, r.pack()) for run, r in over.items()], lease_ms=lease_ms)
@@ -52,7 +52,7 @@ async def restore_runs(store: Store, ledger: Ledger, *, shard: str, lease_ms: in
 
 
 async def _restore(store: Store, ledger: Ledger, page: Page, *, lease_ms: int) -> int:
-    payloads = await ledger.payloads_of([run for run, r in page if FLAG_PAYLOAD in r.flags])
+    payloads = await ledger.recovery.pages.payloads_of([run for run, r in page if FLAG_PAYLOAD in r.flags])
     return await store.restore.put_runs([(run, r.pack()) for run, r in page], lease_ms=lease_ms, payloads=payloads)
 
 
@@ -61,7 +61,7 @@ async def _drop_ended(store: Store, ledger: Ledger, *, lease_ms: int) -> int:
     while cursor:
         cursor, page = await store.resync.read_runs(cursor=max(cursor, 0), count=_PAGE)
         since = min((r.claimed_at for _, r in page), default=0)
-        known = await ledger.runs_newest([run for run, _ in page], since=since)
+        known = await ledger.recovery.compare.runs([run for run, _ in page], since=since)
         if ended := [(run, r.pack()) for run, r in known.items() if r.state.final]:
             count += await store.restore.put_runs(ended, lease_ms=lease_ms)
     return count

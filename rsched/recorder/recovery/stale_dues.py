@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from rsched.core.ids import PARTITIONS, JobId, is_job_id
 from rsched.ledger import Ledger
-from rsched.ledger.compare import KnownJob, head_or_none, order
+from rsched.ledger.recovery.compare import KnownJob, head_or_none, order
 from rsched.recorder.due_times import DueTimes, Item
 from rsched.runtime import faults
 from rsched.store.partitions import DueEntry
@@ -54,7 +54,7 @@ class Claimed:
     async def _settle(self, entries: Sequence[DueEntry]) -> set[str]:
         """The jobs whose due entry does not stay as it is."""
         heads = {e.job: head for e in entries if is_job_id(e.job) and (head := head_or_none(e.value)) is not None}
-        known = await self._ledger.jobs_known(list(heads))
+        known = await self._ledger.recovery.compare.jobs(list(heads))
         later = await self._bring_back([job for job in known if order(known[job]) > order(heads[JobId(job)])], known)
         same = [
             (known[e.job].job(e.job), e.due)
@@ -75,7 +75,7 @@ class Claimed:
         self._back.update(found)
         if forgotten := [JobId(job) for job in found if known[job].forgotten]:
             # They end in Redis once more; housekeeping forgets them again.
-            await self._ledger.remember(forgotten)
+            await self._ledger.recovery.pages.remember(forgotten)
         if found:
             await self._restore(await self._dues.of([known[job].job(JobId(job)) for job in found]))
         return found
@@ -89,6 +89,6 @@ class Claimed:
                 job: head_or_none(value)
                 for job, value in zip(jobs, await self._store.jobs.read_packed(jobs), strict=True)
             }
-            known = await self._ledger.jobs_known(jobs)
+            known = await self._ledger.recovery.compare.jobs(jobs)
             later = [job for job, k in known.items() if (h := heads[JobId(job)]) is None or order(k) > order(h)]
             skip += len(page) - len(await self._bring_back(later, known))

@@ -26,7 +26,7 @@ class KeyedTriggers:
         """False when all are back. Unavailable."""
         if self._since is None:
             self._since = await self._store.clock.read() - KEYED_FOR_MS
-        page = await self._ledger.triggers_after(self._shard, after=self._after, since=self._since, limit=_PAGE)
+        page = await self._ledger.recovery.triggers.page(self._shard, after=self._after, since=self._since, limit=_PAGE)
         if page:
             await self._store.restore.put_triggers(page, generation=self._generation)
             self._after = page[-1][:2]

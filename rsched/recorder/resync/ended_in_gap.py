@@ -39,7 +39,7 @@ class Ended:
 
     async def runs(self) -> Part:
         """Recorded as cancelled, with an error that says what is known; a record that is truly later still wins."""
-        async for page in self._ledger.unfinished_runs(self._shard, limit=_PAGE):
+        async for page in self._ledger.recovery.unfinished.pages(self._shard, limit=_PAGE):
             since = min((r.claimed_at for _, r in page), default=0)
             look, sure = self._look(), False
             while not sure:
@@ -50,7 +50,7 @@ class Ended:
                     break
                 async for _ in look.recorded(settled=True):
                     yield
-                known = await self._ledger.runs_newest(gone, since=since)
+                known = await self._ledger.recovery.compare.runs(gone, since=since)
                 unfinished = {run: r for run, r in known.items() if not r.state.final}
                 now = await self._store.clock.read()
                 ended = [_unknown(r, unfinished[r], at=now) for r in await self._absent_runs(unfinished)]
@@ -78,7 +78,7 @@ class Ended:
         """Those that were forgotten, which only completed and deleted ones are: recorded as completed, in the version that the
         ledger has.
         """
-        while page := await self._ledger.jobs_after(self._shard, after=self._job, limit=_PAGE):
+        while page := await self._ledger.recovery.pages.jobs_after(self._shard, after=self._job, limit=_PAGE):
             look, sure = self._look(), False
             while not sure:
                 async for _ in look.begin():
@@ -88,7 +88,7 @@ class Ended:
                     break
                 async for _ in look.recorded(settled=True):
                     yield
-                known = await self._ledger.jobs_known(gone)
+                known = await self._ledger.recovery.compare.jobs(gone)
                 unfinished = {JobId(j): k.value for j, k in known.items() if k.state in _ENDS and not k.forgotten}
                 ended = [e for j in await self._absent_jobs(unfinished) if (e := _completed(j, unfinished[j]))]
                 if sure := await look.holds():
@@ -104,7 +104,7 @@ class Ended:
 
     async def _close(self, kind: str, events: Sequence[Event]) -> None:
         if events:
-            await self._ledger.write_again(self._shard, events)
+            await self._ledger.write.resync(self._shard, events)
             self.count[kind] += len(events)
 
     async def _absent_runs(self, runs: Iterable[RunId]) -> list[RunId]:
@@ -119,7 +119,7 @@ class Ended:
 
     async def _gone_ranges(self) -> dict[RangeKey, RangeEvent]:
         """Those of the ledger that Redis has not, as they are once nothing is left of them."""
-        unfinished = await self._ledger.open_ranges(self._shard)
+        unfinished = await self._ledger.recovery.pages.pending_ranges(self._shard)
         here = {(r.job, r.made_at, r.end) for r in await self._store.catchup.list_all()} if unfinished else set()
         now = self._store.clock.now_ms()
         return {

@@ -66,7 +66,7 @@ class Resync:
         """
         gap = (stream, before, found)
         async with self._mark:
-            new = await self._ledger.record_gap(self._shard, stream=stream, before=before, found=found)
+            new = await self._ledger.quarantine.record_gap(self._shard, stream=stream, before=before, found=found)
             if new:
                 self._store.connection.metrics.alert("journal_gap")
                 _log.error(
@@ -145,7 +145,7 @@ class Resync:
 
     async def _write(self, events: Sequence[Event]) -> None:
         if events:
-            await self._ledger.write_again(self._shard, events)
+            await self._ledger.write.resync(self._shard, events)
             self._rows += len(events)
 
     async def _definitions(self) -> Part:
