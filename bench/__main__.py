@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from bench import client, creates, cron, history, quiet, record, restore, scripts, spike
+from bench import client, creates, cron, history, ledger_reads, quiet, record, restore, scripts, spike
 from bench.figures import write
 from rsched.runtime.clock import SystemClock
 from rsched.runtime.service import run
@@ -21,7 +21,7 @@ from tests.support.fleet import ROOT
 
 Benchmark = Callable[[], Awaitable[dict[str, Any]]]
 QUICK_RUNS = 500
-ALL = ("cron", "client", "scripts", "spike", "quiet", "idle", "creates", "record", "restore", "history")
+ALL = ("cron", "client", "scripts", "spike", "quiet", "idle", "creates", "record", "restore", "history", "ledger-reads")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     rebuilt.add_argument("--jobs", type=int, default=200_000)
     told = commands.add_parser("history", parents=[common], help="bytes of a row of history, and its export to Parquet")
     told.add_argument("--runs", type=int, default=500_000)
+    read = commands.add_parser("ledger-reads", parents=[common], help="plans and times of reads over millions of rows")
+    read.add_argument("--rows", type=int, default=5_000_000)
     timed = commands.add_parser("cron", parents=[common], help="the two cron evaluators, one pass over distinct ones")
     timed.add_argument("--expressions", type=int, default=10_000)
     called = commands.add_parser("client", parents=[common], help="calls a second of both clients of the SDK")
@@ -89,6 +91,8 @@ def _chosen(options: argparse.Namespace) -> Benchmark:
         return lambda: record.measure(runs=2000 if quick else options.runs, clock=clock)
     if kind == "history":
         return lambda: history.measure(runs=5000 if quick else options.runs, clock=clock)
+    if kind == "ledger-reads":
+        return lambda: ledger_reads.measure(rows=20_000 if quick else options.rows, clock=clock)
     seconds, batch = (2.0, 1000) if quick else (options.seconds, options.batch)
     return lambda: creates.measure(seconds=seconds, batch=batch, clock=clock)
 

@@ -1,8 +1,13 @@
-"""The only importer of the Postgres driver: migrations, queries, writer, reader. Postgres is the durable record."""
+"""The Postgres record: the only importer of the driver.
+
+Authority: Postgres is the durable record of what was acknowledged and of what happened. Redis is ahead of it, and is restored
+from it. write/ records, read/ answers the API, recovery/ brings a shard back, retention/ moves history to files, migrations/
+is the schema. Each package says what it trusts and how it fails.
+"""
 
 from rsched.ledger.ledger import Ledger
 from rsched.ledger.migrate import migrate, schema_version
-from rsched.ledger.stored import StoredAttempt, StoredJob, StoredRun, StoredSkip
+from rsched.ledger.read.stored import StoredAttempt, StoredJob, StoredRun, StoredSkip
 from rsched.ledger.waiter import Waiter
 
 __all__ = [

@@ -1,4 +1,9 @@
-"""The pool of connections, and the small queries every part of the ledger makes."""
+"""The pool of connections, and the small queries that every part of the ledger makes.
+
+Authority: none of its own; Postgres decides. It trusts that a connection that answers is the same server for as long as it is
+open: what a part remembers of a server (temporary tables, ids of dictionaries) it remembers by connection. Whatever fails in
+a way that passes is raised as Unavailable, and nothing is tried again here.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,16 @@ from types import TracebackType
 from typing import Any, Self
 
 import psycopg
+from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from rsched.ledger.failures import translated
-from rsched.ledger.migrate import check_version, schema_version, version_of, works_with_of
-from rsched.ledger.upserts import Connection
+from rsched.ledger.migrate import check_version, refuse_older, schema_version, version_of, works_with_of
 from rsched.runtime.clock import Clock
 
+Connection = AsyncConnection[tuple[Any, ...]]
+Row = tuple[Any, ...]
+Rows = list[Row]
 _WAIT_S = 5.0
 # A server that hangs (stopped, a dead disk, a lost packet filter) answers nothing, and its kernel still acknowledges.
 DEADLINE_S = 10.0
@@ -30,9 +38,18 @@ _OPTIONS: dict[str, Any] = {
 }
 
 
-class Base:
+class Database:
+    """The pool of connections to one database, which all parts of a ledger share. An async context manager."""
+
     def __init__(self, url: str, *, pool_max: int, clock: Clock) -> None:
-        self._url, self._clock = url, clock
+        """Connects to nothing yet.
+
+        Args:
+            url: The database's URL.
+            pool_max: How many connections there may be at most.
+            clock: The process' clock.
+        """
+        self.url, self.clock = url, clock
         self._busy: set[Connection] = set()
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             url,
@@ -49,7 +66,7 @@ class Base:
         )
 
     async def __aenter__(self) -> Self:
-        """Does not wait for the server: calls are Unavailable until it is there."""
+        """Opens the pool without waiting for the server: calls are Unavailable until it is there."""
         await self._pool.open(wait=False)
         return self
 
@@ -59,75 +76,102 @@ class Base:
         await self._pool.close()
 
     async def ping(self) -> None:
-        """Unavailable where Postgres does not answer."""
-        await self._one("SELECT 1", ())
+        """Asks the server for a sign of life.
+
+        Raises:
+            Unavailable: Postgres does not answer.
+        """
+        await self.row("SELECT 1", ())
 
     async def check_schema(self) -> None:
-        """Misconfigured unless the schema is this release's, or a newer one that lets it go on. Unavailable."""
-        async with self._connection() as c:
-            found, known = await version_of(c), schema_version()
-            check_version(found, known=known, works_with=await works_with_of(c) if found > known else None)
+        """Checks that the schema is this release's, or a newer one that lets this release go on.
+
+        Raises:
+            Misconfigured: It is neither.
+            Unavailable: Postgres is away.
+        """
+        async with self.connection() as connection:
+            await refuse_older(connection)
+            found, known = await version_of(connection), schema_version()
+            works_with = await works_with_of(connection) if found > known else None
+            check_version(found, known=known, works_with=works_with)
 
     @asynccontextmanager
-    async def _connection(self, *, within_s: float = DEADLINE_S) -> AsyncIterator[Connection]:
-        """A connection of the pool; cut off where what is done with it takes longer than within_s. Unavailable."""
+    async def connection(self, *, within_s: float = DEADLINE_S) -> AsyncIterator[Connection]:
+        """Lends a connection of the pool, and commits what was done with it at the end.
+
+        Args:
+            within_s: After how long (seconds) the connection is cut off.
+
+        Yields:
+            The connection.
+
+        Raises:
+            Unavailable: Postgres is away, or took longer.
+        """
         # The deadline is over last: giving the connection back commits what it did.
         with translated(), ExitStack() as limits:
-            async with self._pool.connection() as c:
-                limits.enter_context(deadline(c, within_s))
-                self._busy.add(c)
-                limits.callback(self._busy.discard, c)
-                yield c
+            async with self._pool.connection() as connection:
+                limits.enter_context(deadline(connection, within_s))
+                self._busy.add(connection)
+                limits.callback(self._busy.discard, connection)
+                yield connection
 
     def cut_off(self) -> None:
         """Ends whatever is being done now as Unavailable: for a server that hangs, whose answer nobody waits for any more."""
-        for c in tuple(self._busy):
-            _cut(c)
+        for connection in tuple(self._busy):
+            _cut(connection)
 
-    async def _one(self, query: str, params: Sequence[Any]) -> tuple[Any, ...] | None:
-        rows = await self._all(query, params)
+    async def row(self, query: str, params: Sequence[Any]) -> Row | None:
+        """Returns the first row of a query, None where there is none. Raises Unavailable."""
+        rows = await self.rows(query, params)
         return rows[0] if rows else None
 
-    async def _all(self, query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-        async with self._connection() as c:
-            return await (await c.execute(query.encode(), params)).fetchall()
+    async def rows(self, query: str, params: Sequence[Any]) -> Rows:
+        """Returns all rows of a query. Raises Unavailable."""
+        async with self.connection() as connection:
+            return await (await connection.execute(query.encode(), params)).fetchall()
 
-    async def _by_index(self, query: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """_all of a query over days of runs: one without statistics, as it has just begun, would be read from end to end."""
-        async with self._connection() as c:
-            await c.execute(b"SET LOCAL enable_seqscan = off")
-            return await (await c.execute(query.encode(), params)).fetchall()
+    async def rows_by_index(self, query: str, params: Sequence[Any]) -> Rows:
+        """Returns all rows of a query over days of runs, read by index.
 
-    async def _do(self, query: str, params: Sequence[Any]) -> int:
-        async with self._connection() as c:
-            return (await c.execute(query.encode(), params)).rowcount
+        A day without statistics, as it has just begun, would be read from end to end otherwise. Raises Unavailable.
+        """
+        async with self.connection() as connection:
+            await connection.execute(b"SET LOCAL enable_seqscan = off")
+            return await (await connection.execute(query.encode(), params)).fetchall()
+
+    async def execute(self, query: str, params: Sequence[Any]) -> int:
+        """Executes a statement and returns how many rows it changed. Raises Unavailable."""
+        async with self.connection() as connection:
+            return (await connection.execute(query.encode(), params)).rowcount
 
 
 @contextmanager
-def deadline(c: Connection, within_s: float = DEADLINE_S) -> Iterator[None]:
-    """Cuts the connection off after within_s: whoever waits on it gets the driver's error for a server that is gone.
+def deadline(connection: Connection, within_s: float = DEADLINE_S) -> Iterator[None]:
+    """Cuts the connection off after within_s (seconds): whoever waits on it gets the driver's error for a server that is gone.
 
     Cancelling instead would have the driver ask the server, which hangs, to cancel, and wait for that.
     """
-    handle = asyncio.get_running_loop().call_later(within_s, _cut, c)
+    handle = asyncio.get_running_loop().call_later(within_s, _cut, connection)
     try:
         yield
     finally:
         handle.cancel()
 
 
-def _cut(c: Connection) -> None:
-    if not c.closed:
-        with socket.socket(fileno=os.dup(c.fileno())) as s:
+def _cut(connection: Connection) -> None:
+    if not connection.closed:
+        with socket.socket(fileno=os.dup(connection.fileno())) as s:
             s.shutdown(socket.SHUT_RDWR)
 
 
-async def _checked(c: Connection) -> None:
-    with deadline(c, _WAIT_S):
-        await AsyncConnectionPool.check_connection(c)
+async def _checked(connection: Connection) -> None:
+    with deadline(connection, _WAIT_S):
+        await AsyncConnectionPool.check_connection(connection)
 
 
 async def connect(url: str) -> Connection:
-    """A connection of one's own, in autocommit mode. Unavailable."""
+    """Opens a connection of one's own, in autocommit mode. Raises Unavailable."""
     with translated():
         return await psycopg.AsyncConnection.connect(url, autocommit=True, **_OPTIONS)

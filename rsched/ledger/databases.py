@@ -12,16 +12,25 @@ from rsched.ledger.failures import translated
 
 
 def with_database(url: str, name: str) -> str:
-    """The same server's URL for another database."""
+    """Returns the same server's URL for another database."""
     return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
 def database_of(url: str) -> str:
+    """Returns the name of the database that the URL names."""
     return urlsplit(url).path.lstrip("/") or "postgres"
 
 
 async def ensure_database(url: str, *, template: str | None = None) -> None:
-    """Makes the URL's database where there is none, as a copy of the template. Unavailable."""
+    """Makes the URL's database where there is none.
+
+    Args:
+        url: The URL.
+        template: The database that it is a copy of.
+
+    Raises:
+        Unavailable: Postgres is away.
+    """
     name = database_of(url)
     with translated():
         async with await psycopg.AsyncConnection.connect(with_database(url, "postgres"), autocommit=True) as c:
@@ -38,7 +47,7 @@ async def ensure_database(url: str, *, template: str | None = None) -> None:
 
 
 async def drop_database(url: str) -> None:
-    """Drops the URL's database, whoever is connected. Unavailable."""
+    """Drops the URL's database, whoever is connected. Raises Unavailable."""
     with translated():
         async with await psycopg.AsyncConnection.connect(with_database(url, "postgres"), autocommit=True) as c:
             await c.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(database_of(url))))

@@ -10,7 +10,17 @@ _SETTINGS = ("synchronous_commit", "fsync")
 
 
 async def durability_facts(url: str) -> dict[str, str]:
-    """Settings that durability rests on, as sessions of this URL's role in its database have them. Unavailable."""
+    """Reads the settings that durability rests on.
+
+    Args:
+        url: The database's URL.
+
+    Returns:
+        Their values by name, as sessions of this URL's role in its database have them.
+
+    Raises:
+        Unavailable: Postgres is away.
+    """
     with translated():
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
             found = await connection.execute(

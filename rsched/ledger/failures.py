@@ -38,9 +38,11 @@ _NO_DATABASE = ("does not exist", "is not currently accepting connections")
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Unavailable for whatever passes: a server that is away, restarts, takes no writes, or had to end a transaction.
+    """Raises errors of the driver as what they mean to callers; errors of our statements stay as they are.
 
-    NeedsFixing, which is one, for what passes only once people have fixed it. Errors of our statements are raised as they are.
+    Raises:
+        Unavailable: It passes: the server is away, restarts, takes no writes, or had to end a transaction.
+        NeedsFixing: It passes only once people have fixed it; it is Unavailable, too.
     """
     try:
         yield

@@ -1,4 +1,8 @@
-"""Brings a database to this release's schema: forward only, each step once, one process at a time."""
+"""Brings a database to this release's schema: forward only, each step once, one process at a time.
+
+Authority: the table `schema_migrations`, in which each applied step is a row. A database that a development version made
+before the first release has the table `schema_version` instead, and is refused.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,12 @@ from rsched.ledger.failures import translated
 # Any constant: all programs of this schema must agree on it.
 _LOCK = 7_231_041
 _TABLE = """
-CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY, applied_at timestamptz DEFAULT now());
-ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS works_with integer;
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    version    integer PRIMARY KEY,
+    name       text NOT NULL,
+    works_with integer NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
 """
 _WORKS_WITH = re.compile(r"^-- works with: ([0-9]+)$", re.MULTILINE)
 
@@ -34,7 +42,11 @@ class Migration(NamedTuple):
 
 
 def migrations() -> list[Migration]:
-    """The files `<number>_<name>.sql`, in order; numbers are contiguous from 1."""
+    """Returns the files `<number>_<name>.sql` in order; their numbers are contiguous from 1.
+
+    Raises:
+        Misconfigured: A file of the installation is missing.
+    """
     folder = resources.files("rsched.ledger") / "migrations"
     found = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
     steps = [_step(f, (folder / f).read_text("utf-8")) for f in found]
@@ -49,40 +61,68 @@ def _step(file: str, sql: str) -> Migration:
 
 
 def schema_version() -> int:
-    """The schema this release works with."""
+    """Returns the number of the schema that this release works with."""
     return len(migrations())
 
 
 async def database_version(url: str) -> int:
-    """0 for a database that was never migrated. Unavailable."""
+    """Returns the schema's number, 0 for a database that was never migrated.
+
+    Raises:
+        Misconfigured: The database was made before the first release.
+        Unavailable: Postgres is away.
+    """
     with translated():
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            await refuse_older(connection)
             return await version_of(connection)
 
 
+async def refuse_older(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+    """Refuses a database that was made before the first release.
+
+    Raises:
+        Misconfigured: The database has the bookkeeping of a development version. The message says what to do.
+    """
+    row = await (await connection.execute("SELECT to_regclass('schema_version') IS NOT NULL")).fetchone()
+    if row is not None and row[0]:
+        raise Misconfigured(
+            "the database was made by a development version of rsched from before the first release, and can't be migrated:"
+            " create a new, empty database and name it in RSCHED_DATABASE_URL; where `rsched up` made it, move its data folder"
+            " away (.rsched, or what --data-dir names) and start it again"
+        )
+
+
 async def version_of(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> int:
-    there = await (await connection.execute("SELECT to_regclass('schema_version') IS NOT NULL")).fetchone()
+    """Returns the schema's number, 0 for a database that was never migrated."""
+    there = await (await connection.execute("SELECT to_regclass('schema_migrations') IS NOT NULL")).fetchone()
     if there is None or not there[0]:
         return 0
-    row = await (await connection.execute("SELECT coalesce(max(version), 0) FROM schema_version")).fetchone()
+    row = await (await connection.execute("SELECT coalesce(max(version), 0) FROM schema_migrations")).fetchone()
     return int(str(row[0])) if row else 0
 
 
 async def works_with_of(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> int:
-    """The oldest schema whose programs work with the one that is there."""
+    """Returns the oldest schema whose programs work with the one that is there."""
     row = await (
         await connection.execute(
-            "SELECT coalesce(max(works_with), max(version), 0) FROM schema_version"
-            " WHERE version = (SELECT max(version) FROM schema_version)"
+            "SELECT coalesce(max(works_with), max(version), 0) FROM schema_migrations"
+            " WHERE version = (SELECT max(version) FROM schema_migrations)"
         )
     ).fetchone()
     return int(str(row[0])) if row else 0
 
 
 def check_version(found: int, *, known: int, works_with: int | None = None) -> None:
-    """Misconfigured unless the database has the schema that this release works with, or a newer one that lets it go on.
+    """Checks that the database has the schema that this release works with, or a newer one that lets it go on.
 
-    works_with: the oldest schema whose programs the one that was found goes on with, as it says itself.
+    Args:
+        found: The database's schema.
+        known: This release's schema.
+        works_with: The oldest schema whose programs the one that was found goes on with, as it says itself.
+
+    Raises:
+        Misconfigured: It has another schema.
     """
     if found > known:
         if works_with is not None and works_with <= known:
@@ -95,12 +135,25 @@ def check_version(found: int, *, known: int, works_with: int | None = None) -> N
 
 
 async def migrate(url: str, *, steps: Sequence[Migration] | None = None) -> list[str]:
-    """Applies what is missing and gives the names of it. Misconfigured where the database is newer. Unavailable."""
+    """Applies the steps that are missing.
+
+    Args:
+        url: The database's URL.
+        steps: All steps; by default those of this release.
+
+    Returns:
+        The names of the steps that were applied.
+
+    Raises:
+        Misconfigured: The database is newer, or was made before the first release.
+        Unavailable: Postgres is away.
+    """
     steps = migrations() if steps is None else steps
     applied = []
     with translated():
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
             await connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+            await refuse_older(connection)
             await connection.execute(_TABLE.encode())
             present = await version_of(connection)
             if present > len(steps):
@@ -109,8 +162,8 @@ async def migrate(url: str, *, steps: Sequence[Migration] | None = None) -> list
                 async with connection.transaction():
                     await connection.execute(step.sql.encode())
                     await connection.execute(
-                        "INSERT INTO schema_version (version, works_with) VALUES (%s, %s)",
-                        (step.number, step.works_with or step.number),
+                        "INSERT INTO schema_migrations (version, name, works_with) VALUES (%s, %s, %s)",
+                        (step.number, step.name, step.works_with or step.number),
                     )
                 applied.append(f"{step.number:04d}_{step.name}")
     return applied

@@ -11,10 +11,9 @@ from typing import Self
 import anyio
 
 from rsched.core.errors import Unavailable
-from rsched.ledger.base import connect
+from rsched.ledger.base import Connection, connect
 from rsched.ledger.failures import translated
 from rsched.ledger.positions import CHANNEL, START, Position, parse_position
-from rsched.ledger.upserts import Connection
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
 from rsched.runtime.loop import Outage
@@ -24,7 +23,9 @@ _Wait = tuple[Position, int, "asyncio.Future[bool]"]
 
 
 class Waiter:
-    """Authority: the positions table. Notifications only say when to look; a new connection reads the table first, and keeps
+    """Waits for journal entries to be recorded.
+
+    Authority: the positions table. Notifications only say when to look; a new connection reads the table first, and keeps
     nothing of what one before it knew: a server that was put back from a backup has less.
     """
 
@@ -48,7 +49,17 @@ class Waiter:
         await self._stack.aclose()
 
     async def wait_recorded(self, shard: str, stream: str, journal_id: str, timeout_s: float) -> bool:
-        """True once the entry is in Postgres; False after timeout_s, or when it is known to be lost."""
+        """Waits until an entry is in Postgres.
+
+        Args:
+            shard: The shard.
+            stream: `journal` or `definitions`.
+            journal_id: The entry.
+            timeout_s: How long to wait at most (seconds).
+
+        Returns:
+            True once it is recorded; False after timeout_s, or when it is known to be lost.
+        """
         key, wanted = (shard, stream), parse_position(journal_id)
         if self._reached.get(key, START) >= wanted:
             return self._answer(key, wanted)
@@ -69,7 +80,7 @@ class Waiter:
         """The position is past the entry: in its own generation it is in; past that, if the generation reached it."""
         if self._reached[key].generation == wanted.generation:
             return True
-        return self._ends.get((*key, wanted.generation), -1) >= wanted.n
+        return self._ends.get((*key, wanted.generation), -1) >= wanted.sequence
 
     async def _listen(self) -> None:
         outage = Outage("ledger waiter", _log)
@@ -105,16 +116,16 @@ class Waiter:
 
     async def _read_all(self, connection: Connection) -> None:
         # Ends last: those of all generations before the positions read are there then.
-        found = await (await connection.execute("SELECT shard, stream, generation, n FROM positions")).fetchall()
+        found = await (await connection.execute("SELECT shard, stream, generation, sequence FROM positions")).fetchall()
         await self._read_ends(connection)
-        for shard, stream, generation, n in found:
-            self._reach((shard, stream), Position(generation, n))
+        for shard, stream, generation, sequence in found:
+            self._reach((shard, stream), Position(generation, sequence))
 
     async def _read_ends(self, connection: Connection) -> None:
-        # Past ends are few: one row a recovery.
-        found = await connection.execute("SELECT shard, stream, generation, n FROM position_ends")
-        for shard, stream, generation, n in await found.fetchall():
-            self._ends[shard, stream, generation] = n
+        # Past ends are few: one row a generation.
+        found = await connection.execute("SELECT shard, stream, generation, sequence FROM position_ends")
+        for shard, stream, generation, sequence in await found.fetchall():
+            self._ends[shard, stream, generation] = sequence
 
     def _reach(self, key: tuple[str, str], position: Position) -> None:
         self._reached[key] = max(position, self._reached.get(key, START))

@@ -50,7 +50,11 @@ class Lag:
         """Of the last generation alone where the position is in an earlier one: how long that was is not known here."""
         if self.position is None or self.last <= self.position or self.last == START:
             return 0
-        return self.last.n - self.position.n if self.last.generation == self.position.generation else self.last.n + 1
+        return (
+            self.last.sequence - self.position.sequence
+            if self.last.generation == self.position.generation
+            else self.last.sequence + 1
+        )
 
     def age_ms(self, now_ms: int) -> int:
         """How long at least the oldest entry that is not recorded has waited."""
@@ -155,7 +159,7 @@ class ShardWatch:
                 continue
             self._metrics.put(m.LAG_ENTRIES, self._shard, stream, value=lag.entries)
             self._metrics.put(m.LAG_SECONDS, self._shard, stream, value=lag.age_ms(now) / 1000)
-            self._metrics.put(m.POSITION, self._shard, stream, value=lag.position.n)
+            self._metrics.put(m.POSITION, self._shard, stream, value=lag.position.sequence)
 
 
 def depth_series(shard: str, depth: dict[str, int]) -> dict[tuple[str, ...], float]:

@@ -1,6 +1,4 @@
-"""Forgets jobs that ended long ago, keys of triggers past a day and workers that died, makes partitions ahead, moves the mark
-behind which open runs are listed, and archives old history.
-"""
+"""Forgets jobs that ended long ago, drops old keys of triggers, and keeps the ledger's tables and next runs up to date."""
 
 from __future__ import annotations
 
@@ -10,9 +8,9 @@ from pathlib import Path
 from rsched.core.errors import Unavailable
 from rsched.core.jobs.packed import KEYED_FOR_MS
 from rsched.ledger import Ledger
-from rsched.ledger.retention.parquet import check_archive
 from rsched.ledger.recovery.unfinished_runs import FIRST
-from rsched.ledger.recovery.unfinished_runs import FIRST_WIDTH_MS, next_width
+from rsched.ledger.retention.parquet import check_archive
+from rsched.ledger.write.next_runs import BEGIN, Place
 from rsched.runtime import faults
 from rsched.runtime.clock import Clock
 from rsched.runtime.log import get_logger
@@ -21,14 +19,15 @@ from rsched.store.store import Store
 
 _log = get_logger("rsched.recorder")
 _PAGE = 500
-# A recovery looks through what was claimed since: at 5,800 a second some 150,000 runs, a few tenths of a second. Of those claimed
-# before most have ended; each that has not costs a row more to write.
-_LISTED_BEHIND_MS = 20_000
-_UNFINISHED_RUNS = 2000
+_SUPERSEDED = 1000
+_NEXT_RUNS = 1000
+# What people read as next_run_at is a minute old at most.
+_REFRESH_MS = 40_000
+# A table of as many dead rows is read in milliseconds.
+_VACUUM_MOVES = 20_000
 _TRIGGERS = 2000
 # By this machine's clock, while what is repeated goes by Redis'.
 _KEYS_KEPT_MS = KEYED_FOR_MS + 3_600_000
-_INDEX_MS = 20_000
 _RARELY_MS = 3_600_000
 # Of history that is days old nothing is in a hurry.
 _RETAIN_EVERY_MS = 60_000.0
@@ -39,39 +38,56 @@ class Housekeeping:
         self._store, self._ledger, self._shard, self._clock = store, ledger, shard, clock
         self._forget_after_ms = int(forget_after_s * 1000)
         self._rare_at = clock.boot_ms()
-        self._indexed_at = self._rare_at
-        self._width_ms, self._looked_to = FIRST_WIDTH_MS, FIRST
+        self._refreshed_at: float = self._rare_at
+        self._vacuumed_at_move = 0
+        self._superseded_to = FIRST
+        self._next_runs_at: Place | None = None
 
     async def step(self) -> bool:
-        """The mark by a window; a page of unfinished_runs, old keys and jobs to forget. True when there may be more. Unavailable."""
+        """Does a little of everything: unfinished runs, next runs, old keys and jobs to forget.
+
+        Returns:
+            Whether there may be more to do at once.
+
+        Raises:
+            Unavailable: A server is away.
+        """
         now = self._clock.boot_ms()
         if now - self._rare_at >= _RARELY_MS:
             await self._ledger.write.make_partitions_ahead()
             await self._store.processes.forget_silent_workers(silent_ms=_RARELY_MS)
             self._rare_at = now
-        if now - self._indexed_at >= _INDEX_MS:
-            await self._ledger.index_claims()
-            self._indexed_at = now
-        listing = await self._list()
-        dropping = await self._drop_ended()
+        moves = self._ledger.write.moves(self._shard)
+        if moves - self._vacuumed_at_move >= _VACUUM_MOVES:
+            await self._ledger.recovery.unfinished.vacuum()
+            self._vacuumed_at_move = moves
+        superseded = await self._drop_superseded()
+        refreshing = await self._refresh_next_runs(now)
         keyed = await self._drop_triggers()
-        return await self._forget() or listing or dropping or keyed
+        return await self._forget() or superseded or refreshing or keyed
 
-    async def _list(self) -> bool:
-        """Not past what is recorded, as all that comes late is listed; nor past this clock, should Redis' have leapt ahead."""
-        up_to = min(self._clock.wall_ms(), self._ledger.claimed_to(self._shard)) - _LISTED_BEHIND_MS
-        if up_to <= 0:
-            return False
-        began = self._clock.perf_s()
-        more = await self._ledger.index_unfinished_runs(self._shard, up_to=up_to, width_ms=self._width_ms)
-        self._width_ms = next_width(self._width_ms, took_s=self._clock.perf_s() - began)
-        return more
+    async def _drop_superseded(self) -> bool:
+        page = await self._ledger.recovery.unfinished.drop_superseded(
+            self._shard, after=self._superseded_to, limit=_SUPERSEDED
+        )
+        self._superseded_to = page.after
+        # There are hardly any: the next round is soon enough.
+        return False
 
-    async def _drop_ended(self) -> bool:
-        found = await self._ledger.drop_ended(self._shard, after=self._looked_to, limit=_UNFINISHED_RUNS)
-        self._looked_to = found.after
-        # Where few have ended, the next round is soon enough.
-        return found.dropped * 4 >= _UNFINISHED_RUNS
+    async def _refresh_next_runs(self, now: float) -> bool:
+        """Writes when recurring jobs that came due since the last round are due next; a page of them, at most."""
+        if self._next_runs_at is None:
+            if now - self._refreshed_at < _REFRESH_MS:
+                return False
+            self._next_runs_at, self._refreshed_at = BEGIN, now
+        page = await self._ledger.next_runs.stale(
+            self._shard, now_ms=self._clock.wall_ms(), after=self._next_runs_at, limit=_NEXT_RUNS
+        )
+        if page.jobs:
+            dues = await self._store.jobs.get_due_times(page.jobs)
+            await self._ledger.next_runs.write(list(dues.items()))
+        self._next_runs_at = page.after
+        return self._next_runs_at is not None
 
     async def _drop_triggers(self) -> bool:
         before = self._clock.wall_ms() - _KEYS_KEPT_MS

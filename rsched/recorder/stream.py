@@ -135,8 +135,8 @@ class StreamRecorder:
 def _follows(before: Position, entry_id: Position) -> bool:
     """Entries of a generation are numbered from 0 without a gap."""
     if entry_id.generation == before.generation:
-        return entry_id.n == before.n + 1
-    return entry_id.n == 0
+        return entry_id.sequence == before.sequence + 1
+    return entry_id.sequence == 0
 
 
 def _event(kind: bytes, payload: bytes) -> Event:

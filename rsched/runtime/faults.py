@@ -38,7 +38,6 @@ OPENING = (
     "recovery.in_later_jobs",
 )
 HOUSEKEEPING = (
-    "housekeeping.before_listing",
     "housekeeping.before_forget",
     "housekeeping.before_mark",
     "housekeeping.after_mark",

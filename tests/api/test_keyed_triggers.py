@@ -82,7 +82,7 @@ def test_while_neither_server_can_tell_a_keyed_trigger_waits_and_one_without_doe
     async def away(*_: object, **__: object) -> None:
         raise Unavailable("Postgres is away")
 
-    monkeypatch.setattr(world.ledger, "triggered_at", away)
+    monkeypatch.setattr(world.ledger.recovery.triggers, "triggered_at", away)
     refused = trigger(world, job_id)
     assert (refused.status, refused.json["code"]) == (503, "unavailable")
     assert int(refused.headers["retry-after"]) > 0
@@ -98,7 +98,7 @@ def test_once_all_is_back_the_ledger_is_not_asked_for_keys(world: World, monkeyp
     async def asked(*_: object, **__: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(world.ledger, "triggered_at", asked)
+    monkeypatch.setattr(world.ledger.recovery.triggers, "triggered_at", asked)
     run = trigger(world, job_id).json["run_id"]
     assert trigger(world, job_id).json["run_id"] == run
 

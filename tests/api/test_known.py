@@ -22,7 +22,7 @@ def test_a_repeat_makes_nothing_anew_while_definitions_come_back(
     async def away(*_: object) -> Any:
         raise Unavailable("Postgres is away")
 
-    monkeypatch.setattr(world.ledger, "last_incarnations", away)
+    monkeypatch.setattr(world.ledger.jobs, "last_incarnations", away)
     again = world.call("POST", f"{path}?ack=redis", body, Idempotency_Key="k1")
     assert again.status == 503
     assert not world.jobs()

@@ -193,7 +193,9 @@ class World:
         dues = await self.store.jobs.get_due_times(jobs)
         runs = await self.store.connection.client.hgetall(self.store.keys.runs)
         await self.store.connection.client.flushall()
-        generation, fence = await self.ledger.recovery.generations.next("s0", redis_fence=await self.store.recovery.get_fence())
+        generation, fence = await self.ledger.recovery.generations.next(
+            "s0", redis_fence=await self.store.recovery.get_fence()
+        )
         assert await self.store.recovery.begin(generation, fence=fence, lost=True)
         items = [(job, dues.get(job), r.pack()) for job, r in records.items() if isinstance(r, JobRecord)]
         if items:

@@ -20,10 +20,11 @@ Away = Literal["killed", "stopped"]
 
 
 _RUNS = (
-    "SELECT run_id, state, claimed_at, due_at, started_at, coalesce(ended_at, 0), coalesce(error, '') FROM runs"
+    "SELECT run_id, status::text, ms_of(claimed_at), ms_of(due_at), coalesce(ms_of(started_at), 0), coalesce(ms_of(ended_at), 0),"
+    " coalesce(error, '') FROM runs"
     " WHERE run_id NOT LIKE '%:m-%'"
 )
-_SKIPS = "SELECT job_id, first_at, last_at, total, reason, at FROM skips"
+_SKIPS = "SELECT job_id, ms_of(first_at), ms_of(last_at), total, reason, ms_of(skipped_at) FROM skips"
 
 
 class Form(NamedTuple):

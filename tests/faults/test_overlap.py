@@ -90,7 +90,7 @@ def _body(policy: str, measure: tuple[float, float], begin: int) -> dict[str, An
 
 async def _stories(run: Run, over: int) -> dict[str, Story]:
     async with await psycopg.AsyncConnection.connect(run.w.database_url) as connection:
-        rows = await (await connection.execute("SELECT run_id, state, coalesce(error, '') FROM runs")).fetchall()
+        rows = await (await connection.execute("SELECT run_id, status::text, coalesce(error, '') FROM runs")).fetchall()
     stories: dict[str, Story] = defaultdict(lambda: Story([], []))
     for run_id, state, error in rows:
         job, _, at = run_id.partition(":")

@@ -182,7 +182,7 @@ def test_a_postgres_that_comes_back_without_its_tail_gets_it_from_redis() -> Non
             # As a backup has it that was made before.
             for stream, at in before.items():
                 n = at.partition("-")[2]
-                query(run, f"UPDATE positions SET n = {n} WHERE stream = '{stream}'")
+                query(run, f"UPDATE positions SET sequence = {n} WHERE stream = '{stream}'")
             query(run, "DELETE FROM jobs WHERE job_id = ANY('{" + ",".join(later) + "}')")
             query(run, "UPDATE shards SET generation = 0, fence = 0")
             run.fleet.start("recorder-2")
@@ -234,7 +234,7 @@ def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_agai
             waiting = set(list(run.expected)[120:])
 
             async def claimed() -> bool:
-                return query(run, "SELECT count(*) FROM runs WHERE state = 'QUEUED'") == [(120,)]
+                return query(run, "SELECT count(*) FROM runs WHERE status = 'QUEUED'") == [(120,)]
 
             await run.fleet.until(claimed, what="open runs in the ledger", within_s=10)
             # Their runs come after the backup, and end before Postgres is back from it.
@@ -259,13 +259,13 @@ def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_agai
             for stream in (run.w.store.keys.definitions, run.w.store.keys.journal):
                 await run.w.store.connection.client.xtrim(stream, maxlen=0, approximate=False)
             put_back(run, backup)
-            assert query(run, "SELECT count(*) FROM runs WHERE state = 'QUEUED'") == [(120,)]
+            assert query(run, "SELECT count(*) FROM runs WHERE status = 'QUEUED'") == [(120,)]
             run.fleet.start("recorder-3")
             await run.put_spread(20, lead_ms=500, spread_ms=500)
             await run.until(lambda: run.count("end") >= 260, "the ends of what came after")
 
             async def fixed() -> bool:
-                open_ = query(run, "SELECT count(*) FROM runs WHERE state IN ('QUEUED', 'RUNNING', 'RETRYING')")
+                open_ = query(run, "SELECT count(*) FROM runs WHERE status IN ('QUEUED', 'RUNNING', 'RETRYING')")
                 return open_ == [(0,)] and not await run.w.store.resync.is_requested()
 
             await run.fleet.until(fixed, what="a ledger without what had ended", within_s=30)

@@ -50,7 +50,7 @@ async def lose_everything(run: Run) -> None:
 
     async def some_open() -> bool:
         with psycopg.connect(run.w.database_url) as c:
-            found = c.execute("SELECT count(*) FROM runs WHERE state IN ('QUEUED', 'RUNNING', 'RETRYING')").fetchone()
+            found = c.execute("SELECT count(*) FROM runs WHERE status IN ('QUEUED', 'RUNNING', 'RETRYING')").fetchone()
         return found is not None and found[0] > 0
 
     await run.fleet.until(some_open, what="open runs in the ledger", within_s=10)

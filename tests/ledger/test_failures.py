@@ -63,7 +63,7 @@ def test_a_privilege_that_is_taken_away_is_waited_for(database_url: str) -> None
 
 CHANGES = [
     ("ALTER TABLE positions RENAME TO away", "ALTER TABLE away RENAME TO positions"),
-    ("ALTER TABLE positions RENAME COLUMN n TO away", "ALTER TABLE positions RENAME COLUMN away TO n"),
+    ("ALTER TABLE positions RENAME COLUMN sequence TO away", "ALTER TABLE positions RENAME COLUMN away TO sequence"),
     ("ALTER SCHEMA public RENAME TO away", "ALTER SCHEMA away RENAME TO public"),
     ("ALTER TABLE jobs DROP CONSTRAINT jobs_pkey", "ALTER TABLE jobs ADD PRIMARY KEY (job_id)"),
 ]
@@ -117,7 +117,8 @@ def test_a_server_that_is_away_is_no_matter_for_repairing() -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["SELEC 1", "SELECT 1 WHERE 1", "SELECT a.n FROM positions a, positions b WHERE n = 1", "SELECT 1 +"]
+    "statement",
+    ["SELEC 1", "SELECT 1 WHERE 1", "SELECT a.sequence FROM positions a, positions b WHERE sequence = 1", "SELECT 1 +"],
 )
 def test_errors_of_our_statements_are_raised_as_they_are(database_url: str, statement: str) -> None:
     with psycopg.connect(database_url) as c, pytest.raises(psycopg.ProgrammingError), translated():

@@ -12,7 +12,7 @@ from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
 from rsched.runtime.clock import SystemClock
 from tests.ledger.events import T0, job, job_id, run
-from tests.ledger.test_open_runs import open_ids
+from tests.ledger.support import unfinished_ids
 
 DAY = 86_400_000
 
@@ -98,7 +98,7 @@ def test_a_run_claimed_again_on_another_day_is_shown_once(database_url: str) -> 
         found = await ledger.runs.get(again.run)
         assert found is not None
         assert found.record.revision == 9
-        assert await open_ids(ledger, limit=5) == [again.run]
+        assert await unfinished_ids(ledger, limit=5) == [again.run]
 
     async def separately() -> None:
         async with Ledger(database_url, clock=SystemClock()) as ledger:

@@ -4,22 +4,20 @@ import asyncio
 import itertools
 import random
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
 import pytest
 
-from rsched.core.errors import Misconfigured, Unavailable
+from rsched.core.errors import Unavailable
 from rsched.core.ids import JobId, RunId
 from rsched.core.jobs.packed import Event, SkipEvent, WatermarkEvent, WorkerEvent
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
-from rsched.ledger.write.quarantine import NO_DETAIL
-from rsched.ledger.recovery.generations import FENCE_PER_MS, MAX_FENCE
 from rsched.ledger.keys import claimed_on
+from rsched.ledger.write.quarantine import NO_DETAIL
 from rsched.runtime.clock import SystemClock
-from tests.ledger.events import T0, WallClock, job, job_id, run
+from tests.ledger.events import T0, job, job_id, run
 
 Q, R, T, S, D = RunState.QUEUED, RunState.RUNNING, RunState.RETRYING, RunState.SUCCEEDED, RunState.DEAD
 RUN = f"{job_id()}:{T0}"
@@ -178,13 +176,16 @@ def test_no_text_of_an_error_keeps_an_end_from_being_recorded(database_url: str,
 REFUSING = "ALTER TABLE {} ADD CHECK (error NOT LIKE 'refuse%%')"
 
 
-@pytest.mark.parametrize("table", ["runs", "attempts"])
+@pytest.mark.parametrize(
+    "tables", [("finished_runs", "unfinished_runs"), ("failed_attempts",)], ids=["runs", "attempts"]
+)
 @pytest.mark.parametrize("state", [T, D], ids=str)
 def test_an_end_that_is_refused_for_its_text_is_recorded_without_it(
-    database_url: str, table: str, state: RunState
+    database_url: str, tables: tuple[str, ...], state: RunState
 ) -> None:
     async def body(ledger: Ledger) -> None:
-        await ledger.database.execute(REFUSING.format(table), ())
+        for table in tables:
+            await ledger.database.execute(REFUSING.format(table), ())
         end = run(state=state, revision=3, attempt=1, fence=7, detail="refuse me")
         assert await record(ledger, [*LIFE[:2], end, *(run(T0 + i) for i in range(1, 50))])
         found = await ledger.runs.get(RUN)
@@ -204,13 +205,13 @@ def test_an_end_that_is_refused_whatever_it_says_is_quarantined_once_and_known_a
     database_url: str,
 ) -> None:
     async def body(ledger: Ledger) -> None:
-        await ledger.database.execute("ALTER TABLE runs ADD CHECK (state <> 'DEAD')", ())
+        await ledger.database.execute("ALTER TABLE finished_runs ADD CHECK (status <> 'DEAD')", ())
         end = run(state=D, revision=3, attempt=1, fence=7, detail="line one\nline two")
         other = run(T0 + 1, state=R, revision=2, attempt=1, fence=8)
         no_end = run(T0 + 1, state=R, revision=2**70, attempt=1, fence=8)
         assert await record(ledger, [*LIFE[:2], end, run(T0 + 1), other])
         assert await record(ledger, [no_end], expected="1-0", new="1-1")
-        assert await ledger.database.rows("SELECT key FROM quarantine ORDER BY id", ()) == [(RUN,), (other.runs.get,)]
+        assert await ledger.database.rows("SELECT key FROM quarantine ORDER BY id", ()) == [(RUN,), (other.run,)]
         assert ledger.write.quarantined("s0", "journal") == 2
         found = await ledger.recovery.compare.runs([RUN, other.run])
         assert {r.state for r in found.values()} == {R}
@@ -268,65 +269,13 @@ def test_skips_watermarks_and_workers_are_kept(database_url: str) -> None:
     ledger_test(database_url, body)
 
 
-def opening_test(url: str, body: Callable[[Ledger, WallClock], Awaitable[None]], *, now: int = T0) -> None:
-    async def main() -> None:
-        clock = WallClock(now)
-        async with Ledger(url, pool_max=1, clock=clock) as ledger:
-            await body(ledger, clock)
-
-    asyncio.run(main())
-
-
-def test_generations_and_fences_only_grow_whatever_the_clock_says(database_url: str) -> None:
-    async def body(ledger: Ledger, clock: WallClock) -> None:
-        step = 2**36
-        assert await ledger.recovery.generations.next("s0", redis_fence=7) == (1, 7 + step)
-        assert await ledger.recovery.generations.next("s0", redis_fence=0) == (2, 7 + 2 * step)
-        assert await ledger.recovery.generations.next("s0", redis_fence=5 * step, above=9) == (10, 6 * step)
-        clock.now = T0
-        assert await ledger.recovery.generations.next("s0", redis_fence=0) == (T0, T0 * FENCE_PER_MS)
-        clock.now = T0 - 3_600_000
-        assert await ledger.recovery.generations.next("s0", redis_fence=0) == (T0 + 1, T0 * FENCE_PER_MS + step)
-        assert await ledger.recovery.generations.next("s0", redis_fence=0, above=T0 + 8) == (T0 + 9, T0 * FENCE_PER_MS + 2 * step)
-
-    opening_test(database_url, body, now=0)
-
-
-def test_what_both_servers_have_forgotten_is_not_given_out_again(database_url: str) -> None:
-    async def body(ledger: Ledger, clock: WallClock) -> None:
-        first = await ledger.recovery.generations.next("s0", redis_fence=0)
-        clock.now += 1000
-        forgotten = await ledger.recovery.generations.next("s0", redis_fence=first[1])
-        started = 1_000_000  # attempts, until the loss
-        with psycopg.connect(database_url, autocommit=True) as c:
-            c.execute("UPDATE shards SET generation = %s, fence = %s", first)
-        clock.now += 40_000_000
-        again = await ledger.recovery.generations.next("s0", redis_fence=0)
-        assert again[0] > forgotten[0]
-        assert again[1] > forgotten[1] + started
-
-    opening_test(database_url, body)
-
-
-def test_fences_stay_where_scripts_count_exactly_and_end_with_a_word(database_url: str) -> None:
-    async def body(ledger: Ledger, clock: WallClock) -> None:
-        await ledger.recovery.generations.next("s0", redis_fence=0)
-        before = await ledger.recovery.generations.next("s0", redis_fence=0)
-        assert before[1] + 2**36 <= MAX_FENCE
-        clock.now = int(datetime(2109, 6, 1, tzinfo=UTC).timestamp()) * 1000
-        with pytest.raises(Misconfigured, match="clock"):
-            await ledger.recovery.generations.next("s0", redis_fence=0)
-        clock.now = int(datetime(2109, 1, 1, tzinfo=UTC).timestamp()) * 1000
-        _, fence = await ledger.recovery.generations.next("s0", redis_fence=0)
-        assert before[1] < fence < MAX_FENCE
-
-    opening_test(database_url, body)
-
-
 def test_one_recorder_holds_a_shard(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
         assert not await ledger.recovery.generations.recorder_alive("s0")
-        async with ledger.recovery.generations.acquire_recorder("s0") as first, ledger.recovery.generations.acquire_recorder("s0") as second:
+        async with (
+            ledger.recovery.generations.acquire_recorder("s0") as first,
+            ledger.recovery.generations.acquire_recorder("s0") as second,
+        ):
             assert first is not None
             assert second is None
             assert await ledger.recovery.generations.recorder_alive("s0")
@@ -366,7 +315,7 @@ def test_after_an_unknown_commit_the_position_tells(
                 await transact(*args, **kwargs)
             raise Unavailable("the connection broke during COMMIT")
 
-        monkeypatch.setattr(ledger, "_transact", cut_off)
+        monkeypatch.setattr(ledger.write, "_transact", cut_off)
         if done:
             assert await record(ledger, [run()])
         else:
@@ -380,22 +329,23 @@ def test_after_an_unknown_commit_the_position_tells(
 def test_a_postgres_that_was_put_back_with_fewer_days_takes_them_all_the_same(database_url: str) -> None:
     async def body(ledger: Ledger) -> None:
         await ledger.write.make_partitions_ahead()
-        assert await record(ledger, [run(T0)])
+        assert await record(ledger, [run(T0, state=S)])
         tables = (
-            "SELECT relname FROM pg_class WHERE relname ~ '^(runs|attempts)_[0-9]{8}$' AND relkind = 'r' ORDER BY 1"
+            "SELECT relname FROM pg_class WHERE relname ~ '^(finished_runs|failed_attempts)_[0-9]{8}$'"
+            " AND relkind = 'r' ORDER BY 1"
         )
         before = await ledger.database.rows(tables, ())
         # As the backup has it. This process has seen them all.
         for (table,) in before:
             await ledger.database.execute(f"DROP TABLE {table}", ())
-        assert await record(ledger, [run(T0 + 1)], expected="1-0", new="1-1")
+        assert await record(ledger, [run(T0 + 1, state=S)], expected="1-0", new="1-1")
         assert await ledger.runs.get(f"{RUN.partition(':')[0]}:{T0 + 1}") is not None
         # The day of what was recorded without a table goes on without one.
         await ledger.write.make_partitions_ahead()
         assert await record(ledger, [run(T0 + 2)], expected="1-1", new="1-2")
         assert await ledger.runs.get(f"{RUN.partition(':')[0]}:{T0 + 2}") is not None
         assert await ledger.database.rows("SELECT * FROM quarantine", ()) == []
-        day = f"runs_{claimed_on(T0):%Y%m%d}"
+        day = f"finished_runs_{claimed_on(T0):%Y%m%d}"
         assert [t for t in before if t not in await ledger.database.rows(tables, ())] == [(day,)]
 
     ledger_test(database_url, body)

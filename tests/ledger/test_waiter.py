@@ -79,7 +79,7 @@ def test_nothing_is_taken_for_recorded_that_a_server_put_back_from_a_backup_does
         open_wait = asyncio.ensure_future(waiter.wait_recorded("s0", "definitions", "2-901", 10))
         await SystemClock().sleep(0)
         with psycopg.connect(database_url, autocommit=True) as c:
-            c.execute("UPDATE positions SET generation = 1, n = 0")
+            c.execute("UPDATE positions SET generation = 1, sequence = 0")
             c.execute("DELETE FROM position_ends")
             c.execute(CUT)
         await forgotten(waiter, "2-900")

@@ -43,7 +43,7 @@ async def emptied(s: Shard) -> None:
 
 
 async def rows(s: Shard) -> dict[str, tuple[Any, ...]]:
-    return {r[0]: r[1:] for r in await s.ledger.database.rows("SELECT run_id, state, error FROM runs", ())}
+    return {r[0]: r[1:] for r in await s.ledger.database.rows("SELECT run_id, status::text, error FROM runs", ())}
 
 
 KINDS = ("staged", "queued", "running", "retrying")

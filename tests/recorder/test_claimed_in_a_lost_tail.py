@@ -78,7 +78,7 @@ async def ended(s: Shard, how: RunState | None) -> set[RunId]:
 
 
 async def recorded_skips(s: Shard) -> Counter[tuple[str, int, int]]:
-    rows = await s.ledger.database.rows("SELECT job_id, first_at, last_at FROM skips", ())
+    rows = await s.ledger.database.rows("SELECT job_id, ms_of(first_at), ms_of(last_at) FROM skips", ())
     return Counter((job, int(first), int(last)) for job, first, last in rows)
 
 
@@ -216,7 +216,7 @@ def test_an_occurrence_skipped_because_another_run_was_open_is_not_owed_again(sh
         (run,) = await started(s)
         await finished(s, [run], RunState.SUCCEEDED)
         await s.record()
-        rows = await s.ledger.database.rows("SELECT run_id FROM runs WHERE state = 'SKIPPED'", ())
+        rows = await s.ledger.database.rows("SELECT run_id FROM runs WHERE status = 'SKIPPED'", ())
         skipped = {r[0] for r in rows}
         assert len(skipped) >= 4
         await back_to(s, then)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 from rsched.core.ids import JobId, partition_of
 from rsched.core.jobs.packed import JobHead, JobRecord
@@ -19,12 +20,13 @@ class FakeLedger:
     def __init__(self, known: dict[str, tuple[bool, int]], ranges: Sequence[DecidedRange] = ()) -> None:
         self.known, self.ranges = known, list(ranges)
         self.asked: list[int] = []
+        self.recovery = SimpleNamespace(pages=self)
 
     async def runs_known(self, run_ids: Sequence[str], *, since: int) -> dict[str, tuple[bool, int]]:
         self.asked.append(len(run_ids))
         return {r: self.known[r] for r in run_ids if r in self.known}
 
-    async def settled(self, dues: Sequence[tuple[JobId, int]]) -> dict[JobId, list[DecidedRange]]:
+    async def decided(self, dues: Sequence[tuple[JobId, int]]) -> dict[JobId, list[DecidedRange]]:
         return {job: self.ranges for job, _ in dues}
 
 

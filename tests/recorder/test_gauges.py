@@ -76,6 +76,6 @@ def test_recorded_events_are_counted_with_what_was_skipped_and_quarantined() -> 
 
 def test_a_gap_in_the_journal_is_an_alert() -> None:
     store = Mock(connection=Mock(metrics=Metrics("recorder")), resync=Mock(request=AsyncMock()))
-    ledger = Mock(record_gap=AsyncMock())
+    ledger = Mock(quarantine=Mock(record_gap=AsyncMock()))
     asyncio.run(Resync(store, ledger, shard="s0").found_gap("journal", Position(1, 2), Position(1, 9)))
     assert store.connection.metrics.number(ALERTS).child("journal_gap").value == 1

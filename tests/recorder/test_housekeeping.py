@@ -4,19 +4,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import cast
 
-import psycopg
+import pytest
 
-from rsched.core.jobs.packed import Event
+from rsched.core.ids import partition_of
 from rsched.core.states import JobState, RunState
 from rsched.ledger import Ledger
+from rsched.recorder import housekeeping
 from rsched.recorder.housekeeping import Housekeeping
 from rsched.store.restore import RestoreProgress
 from rsched.store.store import Store
-from tests.ledger.events import T0, WallClock, run
-from tests.ledger.test_open_runs import naive, open_ids, record
+from tests.ledger.events import T0, WallClock, job_id, run
+from tests.ledger.support import DAY, HOUR, asked, naive, record, unfinished_ids
 from tests.recorder.stepped_shard import CLOCK, InShard, Shard
-
-SECOND, HOUR = 1000, 3_600_000
 
 
 class Timer(WallClock):
@@ -38,19 +37,6 @@ def housekeeping_test(url: str, body: Callable[[Ledger, Housekeeping, Timer], Aw
     asyncio.run(main())
 
 
-def mark(url: str) -> int:
-    with psycopg.connect(url) as c:
-        row = c.execute("SELECT indexed_until FROM unfinished_high_water WHERE shard = 's0'").fetchone()
-    return int(row[0]) if row else 0
-
-
-def listed(url: str) -> int:
-    with psycopg.connect(url) as c:
-        row = c.execute("SELECT count(*) FROM unfinished_runs").fetchone()
-    assert row is not None
-    return int(row[0])
-
-
 async def until_idle(house: Housekeeping) -> None:
     for _ in range(100):
         if not await house.step():
@@ -58,43 +44,76 @@ async def until_idle(house: Housekeeping) -> None:
     raise AssertionError("there is always more")
 
 
-def test_the_mark_follows_what_is_recorded_20_s_behind(database_url: str) -> None:
+def test_the_rows_of_runs_that_ended_are_freed_once_there_are_many(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def vacuums(ledger: Ledger) -> int:
+        # Counts of other sessions are passed on when these end.
+        query = "SELECT vacuum_count FROM pg_stat_user_tables WHERE relname = 'unfinished_runs'"
+        row = await ledger.database.row(query, ())
+        assert row is not None
+        return int(row[0])
+
     async def body(ledger: Ledger, house: Housekeeping, clock: Timer) -> None:
+        monkeypatch.setattr(housekeeping, "_VACUUM_MOVES", 100)
+        await record(ledger, [run(T0 + n) for n in range(99)])
         await until_idle(house)
-        assert mark(database_url) == 0
-        await record(ledger, [run(T0)])
+        assert await vacuums(ledger) == 0
+        await record(ledger, [run(T0 + n, state=RunState.SUCCEEDED, revision=2, fence=1) for n in range(99)], n=1)
         await until_idle(house)
-        assert mark(database_url) == T0 - 20 * SECOND
-        await record(ledger, [run(T0 + 90 * SECOND)], n=1)
+        async with asyncio.timeout(9):
+            while await vacuums(ledger) != 1:
+                pass
         await until_idle(house)
-        assert mark(database_url) == T0 + 70 * SECOND
-        assert await open_ids(ledger) == naive(database_url)
+        assert await vacuums(ledger) == 1
+        assert await unfinished_ids(ledger) == naive(database_url) == []
 
     housekeeping_test(database_url, body)
 
 
-def test_the_mark_does_not_follow_a_claim_from_a_clock_that_leapt_ahead(database_url: str) -> None:
+def test_a_row_of_a_run_that_ended_by_a_record_of_another_day_is_taken_out(database_url: str) -> None:
     async def body(ledger: Ledger, house: Housekeeping, clock: Timer) -> None:
-        await record(ledger, [run(T0), run(T0 + 9 * HOUR)])
+        await record(ledger, [run(T0, state=RunState.SUCCEEDED, revision=9, fence=1)])
+        await record(ledger, [run(T0, claimed_at=T0 + DAY), run(T0 + 1)], n=1)
+        assert asked(database_url, "SELECT count(*) FROM unfinished_runs") == [(2,)]
+        assert await unfinished_ids(ledger) == naive(database_url) == [f"{job_id()}:{T0 + 1}"]
         await until_idle(house)
-        assert mark(database_url) == clock.now - 20 * SECOND
+        assert asked(database_url, "SELECT count(*) FROM unfinished_runs") == [(1,)]
+        assert await unfinished_ids(ledger) == naive(database_url) == [f"{job_id()}:{T0 + 1}"]
 
     housekeeping_test(database_url, body)
 
 
-def test_runs_that_are_over_leave_the_unfinished_runs(database_url: str) -> None:
-    async def body(ledger: Ledger, house: Housekeeping, clock: Timer) -> None:
-        begun: list[Event] = [run(T0 + n) for n in range(9)]
-        await record(ledger, [*begun, run(T0 + HOUR)])
-        await until_idle(house)
-        assert listed(database_url) == 9
-        ended: list[Event] = [run(T0 + n, state=RunState.SUCCEEDED, revision=2, fence=1) for n in range(7)]
-        await record(ledger, ended, n=1)
-        await until_idle(house)
-        assert listed(database_url) == 2
-        assert await open_ids(ledger) == naive(database_url)
+def test_the_next_runs_of_recurring_jobs_follow_their_due_times_within_a_minute(shard: InShard) -> None:
+    async def next_runs(s: Shard) -> dict[str, object]:
+        return dict(await s.ledger.database.rows("SELECT job_id, ms_of(next_run_at) FROM jobs", ()))
 
-    housekeeping_test(database_url, body)
+    async def body(s: Shard) -> None:
+        now = await s.store.time()
+        once = await s.put("once", kind="o", due_in=HOUR)
+        every = [await s.put(f"every {n}", due_in=HOUR, every=2 * HOUR) for n in range(5)]
+        await s.record()
+        assert (await next_runs(s))[every[0]] is None
+        first = (await next_runs(s))[once]
+        assert isinstance(first, int)
+        assert first > now
+        clock = Timer(CLOCK.wall_ms())
+        house = Housekeeping(s.store, s.ledger, shard=s.shard, clock=clock, forget_after_s=600)
+        clock.uptime += 60_000
+        await until_idle(house)
+        dues = await s.store.dues([*every, once])
+        assert await next_runs(s) == dues
+        # One that is due later is written once its time has come; the others are left alone.
+        await s.redis.zadd(s.keys.due(partition_of(every[0])), {every[0]: dues[every[0]] + 2 * HOUR})
+        clock.uptime += 60_000
+        await until_idle(house)
+        assert await next_runs(s) == dues
+        clock.now = dues[every[0]] + 1
+        clock.uptime += 60_000
+        await until_idle(house)
+        assert (await next_runs(s))[every[0]] == dues[every[0]] + 2 * HOUR
+
+    shard(body)
 
 
 def test_while_definitions_are_being_restored_no_job_is_forgotten(shard: InShard) -> None:
@@ -118,19 +137,3 @@ def test_while_definitions_are_being_restored_no_job_is_forgotten(shard: InShard
         assert (await s.ledger.recovery.compare.jobs([job]))[job].forgotten
 
     shard(body)
-
-
-def test_the_index_by_claim_is_kept_up_with_new_pages(database_url: str) -> None:
-    async def body(ledger: Ledger, house: Housekeeping, clock: Timer) -> None:
-        await record(ledger, [run(T0 + n) for n in range(50)])
-        await house.step()
-        clock.uptime += HOUR // 2
-        await house.step()
-
-    housekeeping_test(database_url, body)
-    with psycopg.connect(database_url) as c:
-        c.execute("CREATE EXTENSION pageinspect")
-        found = c.execute(
-            "SELECT value FROM brin_page_items(get_raw_page('runs_20261026_claimed_at_idx', 2), 'runs_20261026_claimed_at_idx')"
-        ).fetchall()
-    assert found == [(f"{{{T0} .. {T0 + 49}}}",)]

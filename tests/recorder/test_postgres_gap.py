@@ -119,19 +119,19 @@ def test_a_postgres_that_falls_back_while_the_reconciler_asks_it_is_not_believed
         newest, position = s.ledger.recovery.compare.runs, s.ledger.write.position
 
         async def recorded_meanwhile(*asked: str) -> str:
-            monkeypatch.setattr(s.ledger, "position", position)
+            monkeypatch.setattr(s.ledger.write, "position", position)
             await s.record()
             # The open runs are listed by then: what is asked next is whether they still are.
-            monkeypatch.setattr(s.ledger, "runs_newest", fallen_back)
+            monkeypatch.setattr(s.ledger.recovery.compare, "runs", fallen_back)
             return await position(*asked)
 
         async def fallen_back(asked: Sequence[str], **since: int) -> Any:
-            monkeypatch.setattr(s.ledger, "runs_newest", newest)
+            monkeypatch.setattr(s.ledger.recovery.compare, "runs", newest)
             monkeypatch.setattr("rsched.recorder.reconcile.passes._PATIENCE_MS", 0)
             restore(database_url, kept)
             return await newest(asked, **since)
 
-        monkeypatch.setattr(s.ledger, "position", recorded_meanwhile)
+        monkeypatch.setattr(s.ledger.write, "position", recorded_meanwhile)
         look = Pass(
             s.store, s.ledger, shard=s.shard, clock=CLOCK, lease_ms=60_000, count=lambda kind, n: None, write=True
         )

@@ -38,7 +38,7 @@ def test_what_jobs_and_runs_have_beside_them_survives_a_loss_of_redis_after_a_lo
         await s.record()
         resync = await without_tail(s, database_url, kept)
         await s.ledger.database.execute(
-            "INSERT INTO catchups (shard, job_id, made_at, end_at, start_at, schedule_version, flags, at)"
+            "INSERT INTO catch_ups (shard, job_id, made_at, end_at, start_at, schedule_version, flags, at)"
             " VALUES (%s, %s, %s, %s, %s, 1, '', 1)",
             ("s0", ended.job, ended.made_at, ended.end, ended.start),
         )

@@ -46,11 +46,10 @@ def test_it_goes_on_whatever_is_away_and_ends_as_if_nothing_had_been(
 
             monkeypatch.setattr(obj, name, call)
 
-        for name in ("write_again", "runs_newest", "jobs_after", "position"):
-            often_away(s.ledger, name)
         for part, name in (
-            (s.store.resync, "read_runs"), (s.store.runs, "read_packed"), (s.store.resync, "request"),
-            (s.store.resync, "finish"), (s.store.recovery, "get_marker"),
+            (s.ledger.write, "resync"), (s.ledger.recovery.compare, "runs"), (s.ledger.recovery.pages, "jobs_after"),
+            (s.ledger.write, "position"), (s.store.resync, "read_runs"), (s.store.runs, "read_packed"),
+            (s.store.resync, "request"), (s.store.resync, "finish"), (s.store.recovery, "get_marker"),
             (s.store.partitions, "get_first_due_times"), (s.store.catchup, "list_all"),
         ):  # fmt: skip
             often_away(part, name)
@@ -109,7 +108,7 @@ def test_a_gap_that_is_found_meanwhile_begins_it_anew(
         async def falls_back() -> None:
             await begun.wait()
             await s.ledger.database.execute("DELETE FROM jobs", ())
-            await s.ledger.database.execute("DELETE FROM exclusions", ())
+            await s.ledger.database.execute("DELETE FROM calendars", ())
             falling.set()
             await resync.found_gap("journal", Position(1, 1), Position(1, 5))
             fallen.set()

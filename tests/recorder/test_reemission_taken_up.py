@@ -165,12 +165,14 @@ def test_a_gap_is_on_record_once_however_often_recording_past_it_fails(
             while await s.streams["journal"].step(block_ms=1):
                 pass
 
-        monkeypatch.setattr(s.ledger, "record", fails)
+        monkeypatch.setattr(s.ledger.write, "record", fails)
         monkeypatch.setattr(s.store.resync, "read_calendars", begins)
         monkeypatch.setattr(restored, "caught_up", patient)
         before = s.store.connection.metrics.number(ALERTS).child("journal_gap").value
         await without_tail(s, database_url, kept)
-        told = await s.ledger.database.rows("SELECT stream, count(*) FROM quarantine WHERE kind = 'gap' GROUP BY stream", ())
+        told = await s.ledger.database.rows(
+            "SELECT stream, count(*) FROM quarantine WHERE kind = 'gap' GROUP BY stream", ()
+        )
         assert failed > 10
         assert dict(told)["definitions"] == 1
         assert s.store.connection.metrics.number(ALERTS).child("journal_gap").value - before == sum(n for _, n in told)

@@ -16,7 +16,7 @@ from tests.recorder.one_offs import (
 from tests.recorder.rollback import stale_generation
 from tests.recorder.stepped_shard import InShard, Shard
 
-REFUSED = "ALTER TABLE runs ADD CHECK (state NOT IN ('DEAD', 'CANCELLED'))"
+REFUSED = "ALTER TABLE finished_runs ADD CHECK (status NOT IN ('DEAD', 'CANCELLED'))"
 
 
 @pytest.mark.parametrize("end", [RunState.DEAD, RunState.CANCELLED], ids=str)
@@ -52,7 +52,7 @@ def test_a_run_whose_end_postgres_refuses_does_not_run_again(shard: InShard, end
 
 def test_a_run_of_which_another_event_was_refused_is_still_owed(shard: InShard) -> None:
     async def body(s: Shard) -> None:
-        await s.ledger.database.execute("ALTER TABLE runs ADD CHECK (state <> 'RUNNING')", ())
+        await s.ledger.database.execute("ALTER TABLE unfinished_runs ADD CHECK (status <> 'RUNNING')", ())
         run = await put_once(s, "a")
         await s.schedule()
         await s.record()

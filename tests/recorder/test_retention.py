@@ -12,7 +12,7 @@ from rsched.core.settings import RecorderSettings, load
 from rsched.ledger import Ledger
 from rsched.recorder.housekeeping import Retention
 from tests.ledger.events import T0, WallClock
-from tests.ledger.test_retention import OLD, TODAY, record, rid, succeeded
+from tests.ledger.retention_cases import OLD, TODAY, record, rid, succeeded
 
 
 def steps(url: str, *, archive_dir: str, days: int = 30) -> tuple[int, bool]:
@@ -96,7 +96,7 @@ def test_what_nobody_thought_of_is_logged_and_the_loop_goes_on(
                     raise failure
                 return await retain(*args, **named)  # type: ignore[arg-type]
 
-            monkeypatch.setattr(ledger, "retain", failing)
+            monkeypatch.setattr(ledger.retention, "retain", failing)
             retention = Retention(ledger, archive_dir=str(tmp_path), retention_days=30, clock=Hasty(TODAY))
             loop = asyncio.ensure_future(retention.run())
             async with asyncio.timeout(20):

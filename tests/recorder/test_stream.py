@@ -49,6 +49,7 @@ class FakeStore:
 class FakeLedger:
     def __init__(self) -> None:
         self.at, self.calls, self.fail = "0-0", [], 0
+        self.write = self
 
     def quarantined(self, shard: str, stream: str) -> int:
         return 0

@@ -48,7 +48,9 @@ def test_an_attempt_that_only_the_lost_tail_knew_is_taken_on_and_not_run_again(
         run = await started(s)
         await back_to(s, then)
         for _ in range(recoveries - 1):
-            generation, fence = await s.ledger.recovery.generations.next(s.shard, redis_fence=await s.store.recovery.get_fence())
+            generation, fence = await s.ledger.recovery.generations.next(
+                s.shard, redis_fence=await s.store.recovery.get_fence()
+            )
             assert await s.store.recovery.begin(generation, fence=fence)
             await another_server(s)
         await stale_generation(s)

@@ -24,19 +24,21 @@ async def make_database(url: str) -> None:
 async def read_recorded(url: str) -> list[Recorded]:
     """All runs."""
     async with await psycopg.AsyncConnection.connect(url) as connection:
-        cursor = await connection.execute("SELECT run_id, state, attempt, fence, due_at, started_at FROM runs")
+        cursor = await connection.execute(
+            "SELECT run_id, status::text, attempt, fence, coalesce(ms_of(due_at), 0), coalesce(ms_of(started_at), 0) FROM runs"
+        )
         return [Recorded(*row) for row in await cursor.fetchall()]
 
 
 async def read_skips(url: str) -> list[Skipped]:
     async with await psycopg.AsyncConnection.connect(url) as connection:
-        cursor = await connection.execute("SELECT job_id, first_at, last_at FROM skips")
+        cursor = await connection.execute("SELECT job_id, ms_of(first_at), ms_of(last_at) FROM skips")
         return [Skipped(*row) for row in await cursor.fetchall()]
 
 
 async def count_final(url: str) -> int:
     """Runs that are over, as far as recorded."""
-    query = "SELECT count(*) FROM runs WHERE state IN ('SUCCEEDED', 'DEAD', 'CANCELLED', 'SKIPPED')"
+    query = "SELECT count(*) FROM finished_runs"
     async with await psycopg.AsyncConnection.connect(url) as connection:
         row = await (await connection.execute(query)).fetchone()
         return int(row[0]) if row else 0
@@ -45,13 +47,13 @@ async def count_final(url: str) -> int:
 async def last_ended(url: str) -> int:
     """Instant (Redis-clock ms) at which the last run ended."""
     async with await psycopg.AsyncConnection.connect(url) as connection:
-        row = await (await connection.execute("SELECT max(ended_at) FROM runs")).fetchone()
+        row = await (await connection.execute("SELECT ms_of(max(ended_at)) FROM finished_runs")).fetchone()
         return int(row[0]) if row and row[0] is not None else 0
 
 
 async def position(url: str, stream: str) -> str:
     """The last entry of the stream that is recorded, as the stream writes it."""
-    query = "SELECT generation, n FROM positions WHERE stream = %s"
+    query = "SELECT generation, sequence FROM positions WHERE stream = %s"
     async with await psycopg.AsyncConnection.connect(url) as connection:
         row = await (await connection.execute(query, (stream,))).fetchone()
         return f"{row[0]}-{row[1]}" if row else "0-0"

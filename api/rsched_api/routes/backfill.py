@@ -134,7 +134,8 @@ async def _pending(
     schedule_version = record.head.schedule_version
     there = await deps.ledger.runs.occurrences(job_id, since=since, until=until, schedule_version=schedule_version)
     promised = Spans(
-        (low, high + 1) for low, high in await deps.ledger.jobs.pending_catch_ups(job_id, schedule_version=schedule_version)
+        (low, high + 1)
+        for low, high in await deps.ledger.jobs.pending_catch_ups(job_id, schedule_version=schedule_version)
     )
     pace = Pace(deps.clock)
     ranges: list[_Range] = []

@@ -60,7 +60,11 @@ async def _try(check: Callable[[Deps], Awaitable[list[str]]], deps: Deps, server
 async def _ledger(deps: Deps) -> list[str]:
     await deps.ledger.database.ping()
     await deps.ledger.database.check_schema()
-    return [] if await deps.ledger.recovery.generations.recorder_alive(SHARD) else ["no recorder is alive; start rsched recorder"]
+    return (
+        []
+        if await deps.ledger.recovery.generations.recorder_alive(SHARD)
+        else ["no recorder is alive; start rsched recorder"]
+    )
 
 
 async def _shard(deps: Deps) -> list[str]:

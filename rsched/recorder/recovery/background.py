@@ -159,7 +159,9 @@ class BackgroundRestore:
         begins = self._now - CLAIMED_AHEAD_MS if since is None else since
         for arg in await self._schedules_due(dues, begins=begins, until=until):
             after = ""
-            while page := await self._ledger.recovery.pages.jobs_of_schedule(self._shard, arg, after=after, limit=_PAGE):
+            while page := await self._ledger.recovery.pages.jobs_of_schedule(
+                self._shard, arg, after=after, limit=_PAGE
+            ):
                 yield page
                 if len(page) < _PAGE:
                     break

@@ -45,7 +45,9 @@ class Recovery:
         if marker is not None and marker.matches and marker.state == "open":
             store.connection.generation = str(marker.generation)
             # A Postgres that was restored from a backup may have given out these numbers and forgotten it.
-            await ledger.recovery.generations.keep_above(shard, generation=marker.generation, fence=await store.recovery.get_fence())
+            await ledger.recovery.generations.keep_above(
+                shard, generation=marker.generation, fence=await store.recovery.get_fence()
+            )
             background_restore = (
                 BackgroundRestore(store, ledger, shard=shard, generation=marker.generation) if unfinished else None
             )
@@ -53,7 +55,9 @@ class Recovery:
         # What Redis has, before adopting workers add entries of the new generation.
         last = {stream: parse_position(await store.journal.get_last_id(stream)) for stream in STREAMS}
         whole = (
-            marker is not None and marker.state == "closed" and 0 < marker.generation == await ledger.recovery.generations.last(shard)
+            marker is not None
+            and marker.state == "closed"
+            and 0 < marker.generation == await ledger.recovery.generations.last(shard)
         )
         generation, fence = await ledger.recovery.generations.next(
             shard, redis_fence=await store.recovery.get_fence(), above=marker.generation if marker else 0
