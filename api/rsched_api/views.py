@@ -108,13 +108,13 @@ def job_response(
     now: int,
     status: int = 200,
     calendars: Calendars | None = None,
-    told: Sequence[str] = (),
+    schedule_warnings: Sequence[str] = (),
 ) -> Response:
-    """told: warnings about the schedule."""
+    """schedule_warnings: warnings about the schedule."""
     headers = {"ETag": f'"{record.head.version}"'}
     if status == 201:
         headers["Location"] = f"/v1/jobs/{job_id}"
-    return respond(job_view(job_id, record, now, calendars, warnings=told), status, headers)
+    return respond(job_view(job_id, record, now, calendars, warnings=schedule_warnings), status, headers)
 
 
 def _instant(ms: int | None) -> str | None:

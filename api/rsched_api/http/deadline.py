@@ -157,7 +157,7 @@ class Deadline:
         if not writes:
             return Unavailable(f"there was no answer within {self._seconds + self._slack_s:g} s; repeat the request")
         return DurabilityUnknown(
-            f"there was no answer within {self._seconds:g} s; repeat the request with the same key to settle it",
+            f"there was no answer within {self._seconds:g} s; repeat the request with the same key to learn its outcome",
             job_id=limit.job_id,
             run_id=limit.run_id,
         )

@@ -74,7 +74,7 @@ class Restoration:
         self._store, self._done = store, ""
         store.connection.on_new_generation = self._new_generation
 
-    async def goes_on(self) -> bool:
+    async def is_in_progress(self) -> bool:
         generation = self._store.connection.generation
         if generation == self._done:
             return False
@@ -85,7 +85,7 @@ class Restoration:
         return False
 
     async def _new_generation(self) -> None:
-        if await self.goes_on():
+        if await self.is_in_progress():
             raise ShardClosed("Redis lost writes, and definitions are being restored; try again")
 
 
@@ -120,7 +120,9 @@ async def write(call: Awaitable[T], *, job_id: JobId | None = None, run_id: RunI
         raise DurabilityUnknown(f"{error.detail}; repeat the request", job_id=job_id, run_id=run_id) from error
 
 
-async def recorded(deps: Deps, journal_id: str, *, job_id: JobId | None = None, run_id: RunId | None = None) -> None:
+async def wait_recorded(
+    deps: Deps, journal_id: str, *, job_id: JobId | None = None, run_id: RunId | None = None
+) -> None:
     """Returns once the journal entry is in Postgres; at once with ack=redis. DurabilityUnknown at the request's deadline."""
     if deps.ack == "redis":
         return
@@ -133,7 +135,7 @@ async def recorded(deps: Deps, journal_id: str, *, job_id: JobId | None = None, 
     raise _unknown("its record was not seen in time", job_id, run_id)
 
 
-async def settled(
+async def wait_until_readable(
     deps: Deps,
     look: Callable[[], Awaitable[T | None]],
     *,
@@ -158,14 +160,14 @@ async def settled(
         await deps.clock.sleep(_POLL_MS)
 
 
-async def caught_up(deps: Deps, *, timeout_s: float | None = None) -> None:
+async def wait_definitions_recorded(deps: Deps, *, timeout_s: float | None = None) -> None:
     """Returns once all that was changed before this call is in the ledger. Unavailable after timeout_s, by default
     ack_timeout_s, and at the request's deadline: this is waited for before anything is changed.
     """
-    await reached(deps, "definitions", timeout_s=timeout_s)
+    await wait_stream_recorded(deps, "definitions", timeout_s=timeout_s)
 
 
-async def reached(deps: Deps, stream: str, *, timeout_s: float | None = None) -> None:
+async def wait_stream_recorded(deps: Deps, stream: str, *, timeout_s: float | None = None) -> None:
     """Returns once the ledger has all that the journal stream has now. Unavailable."""
     last = await deps.store.journal.get_last_id(stream)
     if parse_position(last) <= START:
@@ -177,7 +179,7 @@ async def reached(deps: Deps, stream: str, *, timeout_s: float | None = None) ->
         )
 
 
-async def version_recorded(deps: Deps, job_id: JobId, version: int) -> None:
+async def wait_version_recorded(deps: Deps, job_id: JobId, version: int) -> None:
     """Returns once the ledger has this version of the job, or a later one; at once with ack=redis."""
     if deps.ack == "redis":
         return
@@ -186,12 +188,12 @@ async def version_recorded(deps: Deps, job_id: JobId, version: int) -> None:
         found = await deps.ledger.jobs.get(job_id)
         return True if found is not None and found.head.version >= version else None
 
-    await settled(deps, look, job_id=job_id)
+    await wait_until_readable(deps, look, job_id=job_id)
 
 
 def _unknown(why: str, job_id: JobId | None, run_id: RunId | None) -> DurabilityUnknown:
     return DurabilityUnknown(
-        f"the change was made, but {why}; repeat the request with the same key to settle it",
+        f"the change was made, but {why}; repeat the request with the same key to learn its outcome",
         job_id=job_id,
         run_id=run_id,
     )

@@ -19,9 +19,9 @@ from rsched.core.schedule.exclusions import Spans
 from rsched.core.schedule.schedule import Schedule
 from rsched.core.states import JobState
 from rsched.store.jobs import BACKFILL_PER_S
-from rsched_api.http import find
+from rsched_api.http import lookup
 from rsched_api.http.batch_body import Pace
-from rsched_api.http.deps import Deps, caught_up, deps_of, reached, recorded, write
+from rsched_api.http.deps import Deps, deps_of, wait_definitions_recorded, wait_recorded, wait_stream_recorded, write
 from rsched_api.http.requests import body
 from rsched_api.routes.calendars import calendars_of
 from rsched_api.views import respond
@@ -54,23 +54,32 @@ class _Pending(NamedTuple):
 
 
 async def backfill_job(request: Request) -> Response:
+    """POST /v1/jobs/{ref}/backfill: makes the past occurrences of a range that have no run pending, and answers 202.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: There is no such job (404).
+        Conflict: The job is not active, or its schedule cannot be computed.
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps = deps_of(request)
-    ref = find.reference(request)
+    ref = lookup.reference_of(request)
     wanted = decode(await body(request), BackfillRequest)
     since, until = _span(wanted, deps.store.clock.now_ms())
-    job_id = await find.job_id(deps, ref)
+    job_id = await lookup.require_job_id(deps, ref)
     for _ in range(_TRIES):
-        record = await find.present(deps, job_id)
+        record = await lookup.require_record(deps, job_id)
         if record.head.state is not JobState.ACTIVE:
             raise _inactive(job_id, record.head.state)
         schedule = await _schedule(deps, job_id, record)
-        await _all_recorded(deps)
+        await _wait_all_recorded(deps)
         pending = await _pending(deps, job_id, record, schedule, since=since, until=until)
-        tag = "ok" if wanted.dry_run else await _owe(deps, job_id, record, pending)
+        tag = "ok" if wanted.dry_run else await _enqueue(deps, job_id, record, pending)
         if tag == "ok":
             return respond(_view(job_id, pending, dry_run=wanted.dry_run), 202)
         if tag == "missing":
-            raise await find.absent(deps, job_id)
+            raise await lookup.why_absent(deps, job_id)
     raise Unavailable("the job is being changed by others; try again")
 
 
@@ -110,10 +119,10 @@ async def _schedule(deps: Deps, job_id: JobId, record: JobRecord) -> Schedule:
         raise Conflict(f"the schedule of {job_id} cannot be computed ({error}); PUT one that can") from None
 
 
-async def _all_recorded(deps: Deps) -> None:
+async def _wait_all_recorded(deps: Deps) -> None:
     """Returns once the ledger knows all that the shard did before: then what has no run there, has none. Unavailable."""
-    await caught_up(deps)
-    await reached(deps, "journal")
+    await wait_definitions_recorded(deps)
+    await wait_stream_recorded(deps, "journal")
 
 
 async def _pending(
@@ -157,7 +166,7 @@ async def _pending(
     return _Pending(ranges, already)
 
 
-async def _owe(deps: Deps, job_id: JobId, record: JobRecord, pending: _Pending) -> str:
+async def _enqueue(deps: Deps, job_id: JobId, record: JobRecord, pending: _Pending) -> str:
     """ok, missing, or conflict: the job was changed meanwhile. What was pending by then is found by the next try."""
     journal_id = None
     for some in _parts(pending.ranges):
@@ -174,7 +183,7 @@ async def _owe(deps: Deps, job_id: JobId, record: JobRecord, pending: _Pending) 
             return reply.tag
         journal_id = reply.journal_id
     if journal_id is not None:
-        await recorded(deps, journal_id, job_id=job_id)
+        await wait_recorded(deps, journal_id, job_id=job_id)
     return "ok"
 
 

@@ -22,7 +22,7 @@ from rsched.ledger import StoredJob
 from rsched.ledger.positions import parse_position
 from rsched_api.http.batch_body import MAX_BATCH_BYTES, Errors, Pace, Parsed, at_index, batch_too_large, parsed
 from rsched_api.http.deadline import restart
-from rsched_api.http.deps import Deps, deps_of, recorded, settled, write
+from rsched_api.http.deps import Deps, deps_of, wait_recorded, wait_until_readable, write
 from rsched_api.http.requests import body, idempotency_key, query
 from rsched_api.routes.calendars import calendars_of
 from rsched_api.routes.create import Made, Plan, full, handle_of, known, plan, repeat
@@ -65,6 +65,15 @@ class _Wanted(NamedTuple):
 
 
 async def post_jobs(request: Request) -> Response:
+    """POST /v1/jobs:batch: creates all jobs of the body, or none of them.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        Conflict: A name is taken.
+        TooLarge: The body or a definition is too large.
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps = deps_of(request)
     query(request)
     key = idempotency_key(request)
@@ -263,14 +272,14 @@ class _Creation:
         except* Unavailable as errors:
             why = errors.exceptions[0]
             raise DurabilityUnknown(f"the batch was refused and a part is left ({why}); repeat the request") from errors
-        await recorded(self._deps, max(journal_ids, key=parse_position))
+        await wait_recorded(self._deps, max(journal_ids, key=parse_position))
 
     async def acknowledged(self) -> None:
         """Returns once all of them are where the request wants them. DurabilityUnknown."""
         if self._unseen and self._deps.ack != "redis":
-            await settled(self._deps, self._seen)
+            await wait_until_readable(self._deps, self._seen)
         if self._journal_id is not None:
-            await recorded(self._deps, self._journal_id)
+            await wait_recorded(self._deps, self._journal_id)
 
     async def _seen(self) -> bool | None:
         """True once the ledger has each repeat that is not seen yet: the very job of the answer, or a later one of its name."""

@@ -22,8 +22,8 @@ from rsched.core.states import JobState
 from rsched.ledger import StoredJob
 from rsched.ledger.positions import parse_position
 from rsched.store.replies import VerbReply
-from rsched_api.http import find
-from rsched_api.http.deps import Deps, caught_up, deps_of, recorded
+from rsched_api.http import lookup
+from rsched_api.http.deps import Deps, deps_of, wait_definitions_recorded, wait_recorded
 from rsched_api.http.requests import body, query
 from rsched_api.routes.control import MAX_NOTE, PauseRequest, ResumeRequest, pause_one, resume_one, until_of
 from rsched_api.routes.jobs import remove_one
@@ -73,6 +73,13 @@ _Verb = Callable[[JobId], Awaitable[VerbReply | None]]
 
 
 async def pause_jobs(request: Request) -> Response:
+    """POST /v1/jobs:pause: pauses the jobs that match the filter, a page of them at a time.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps = deps_of(request)
     query(request)
     wanted = decode(await body(request), BulkPause)
@@ -82,6 +89,13 @@ async def pause_jobs(request: Request) -> Response:
 
 
 async def resume_jobs(request: Request) -> Response:
+    """POST /v1/jobs:resume: resumes the jobs that match the filter, a page of them at a time.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps = deps_of(request)
     query(request)
     wanted = decode(await body(request), BulkResume)
@@ -90,6 +104,13 @@ async def resume_jobs(request: Request) -> Response:
 
 
 async def delete_jobs(request: Request) -> Response:
+    """POST /v1/jobs:delete: deletes the jobs that match the filter, a page of them at a time.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps = deps_of(request)
     query(request)
     wanted = decode(await body(request), BulkRequest)
@@ -100,7 +121,7 @@ async def _all(deps: Deps, wanted: BulkRequest, verb: _Verb, *, done: JobState |
     """done: jobs in this state have nothing that could be changed."""
     state = _checked(wanted)
     # What was made a moment ago matches, too.
-    await caught_up(deps)
+    await wait_definitions_recorded(deps)
     f = wanted.filter
     found, cursor = await deps.ledger.jobs.list(
         team=f.team, tag=f.tag, state=state, q=f.q, pattern=f.name, cursor=wanted.cursor, limit=MAX_MATCHED
@@ -109,7 +130,7 @@ async def _all(deps: Deps, wanted: BulkRequest, verb: _Verb, *, done: JobState |
     if not wanted.dry_run:
         await _each(deps, [j for j in found if j.head.state is not done], verb, tally)
         if tally.journal_ids:
-            await recorded(deps, max(tally.journal_ids, key=parse_position))
+            await wait_recorded(deps, max(tally.journal_ids, key=parse_position))
     changed = len(tally.journal_ids)
     answer = BulkAnswer(
         matched=len(found),
@@ -161,7 +182,7 @@ async def _each(deps: Deps, jobs: list[StoredJob], verb: _Verb, tally: _Tally) -
             try:
                 reply = await verb(job.job_id)
                 if reply is not None and reply.tag == "missing":
-                    raise await find.absent(deps, job.job_id)
+                    raise await lookup.why_absent(deps, job.job_id)
             except Rejected as error:
                 tally.failed.append(BulkFailure(job_id=job.job_id, code=error.code, detail=error.detail))
             except Unavailable as error:

@@ -17,7 +17,7 @@ from rsched.core.errors import Conflict, FieldError, Invalid, NotFound, Unavaila
 from rsched.core.jobs.validate import check_slug, check_value, decode
 from rsched.core.schedule.exclusions import Calendars, check_calendar, is_name
 from rsched.core.schedule.schedule import Scheduled, calendar_names
-from rsched_api.http.deps import Deps, caught_up, deps_of, recorded, settled, write
+from rsched_api.http.deps import Deps, deps_of, wait_definitions_recorded, wait_recorded, wait_until_readable, write
 from rsched_api.http.requests import body, if_match, limit, part, query
 from rsched_api.views import page, respond
 
@@ -73,6 +73,14 @@ async def _present(deps: Deps, team: str, name: str) -> _Present:
 
 
 async def put_calendar(request: Request) -> Response:
+    """PUT /v1/teams/{team}/calendars/{name}: creates or replaces one of the team's holiday calendars.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        VersionConflict: If-Match names another version (412).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps, (team, name) = deps_of(request), _path(request)
     query(request)
     version = if_match(request)
@@ -83,18 +91,25 @@ async def put_calendar(request: Request) -> Response:
     for _ in range(_TRIES):
         before = await _present(deps, team, name)
         if before.version and before.entries == dates and version in (None, before.version, before.version - 1):
-            await _version_recorded(deps, team, name, before.version)
+            await _wait_version_recorded(deps, team, name, before.version)
             return _respond(team, name, before)
         if version is not None and version != before.version:
             raise _version_conflict(team, name, before)
         reply = await write(deps.store.calendars.put(team, name, expect=before.version, entries=dates))
         if reply.tag == "ok" and reply.journal_id is not None:
-            await recorded(deps, reply.journal_id)
+            await wait_recorded(deps, reply.journal_id)
             return _respond(team, name, _Present(reply.version, dates), status=200 if before.version else 201)
     raise Unavailable("the calendar is being changed by others; try again")
 
 
 async def get_calendar(request: Request) -> Response:
+    """GET /v1/teams/{team}/calendars/{name}: answers with a holiday calendar and its dates.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: There is no such calendar (404).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+    """
     deps, (team, name) = deps_of(request), _path(request)
     query(request)
     try:
@@ -113,6 +128,12 @@ async def get_calendar(request: Request) -> Response:
 
 
 async def list_calendars(request: Request) -> Response:
+    """GET /v1/teams/{team}/calendars: lists the team's holiday calendars without their dates, a page at a time.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+    """
     deps, team = deps_of(request), part(request, "team")
     params = query(request, "limit", "cursor")
     for error in check_slug(team, "team"):
@@ -123,29 +144,40 @@ async def list_calendars(request: Request) -> Response:
 
 
 async def delete_calendar(request: Request) -> Response:
-    """204. Conflict while jobs use it; one that names it in this very moment is quarantined as invalid by the scheduler."""
+    """DELETE /v1/teams/{team}/calendars/{name}: deletes a holiday calendar that no job uses, and answers 204.
+
+    A job that comes to name it in this very moment is marked as invalid by the scheduler.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: There is no such calendar (404).
+        Conflict: Jobs use the calendar.
+        VersionConflict: If-Match names another version (412).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps, (team, name) = deps_of(request), _path(request)
     query(request)
     version = if_match(request)
     for _ in range(_TRIES):
         before = await _present(deps, team, name)
         if not before.version:
-            await _deletion_recorded(deps, team, name)
+            await _wait_deletion_recorded(deps, team, name)
             raise _not_found(team, name)
         if version is not None and version != before.version:
             raise _version_conflict(team, name, before)
-        await _unused(deps, team, name)
+        await _require_unused(deps, team, name)
         reply = await write(deps.store.calendars.put(team, name, expect=before.version, entries=None))
         if reply.tag == "ok" and reply.journal_id is not None:
-            await recorded(deps, reply.journal_id)
+            await wait_recorded(deps, reply.journal_id)
             return Response(status_code=204)
     raise Unavailable("the calendar is being changed by others; try again")
 
 
-async def _unused(deps: Deps, team: str, name: str) -> None:
+async def _require_unused(deps: Deps, team: str, name: str) -> None:
     """Conflict names the jobs that use the calendar."""
     # Jobs that were made or changed a moment ago count, too.
-    await caught_up(deps)
+    await wait_definitions_recorded(deps)
     jobs = await deps.ledger.jobs.that_may_name(team, name)
     users = [j.definition.name or j.job_id for j in jobs if name in calendar_names(j.definition)]
     if users:
@@ -170,19 +202,19 @@ def _version_conflict(team: str, name: str, found: _Present) -> VersionConflict:
     return VersionConflict(f"calendar {name} of team {team} {there}; read it again and send its ETag")
 
 
-async def _version_recorded(deps: Deps, team: str, name: str, version: int) -> None:
+async def _wait_version_recorded(deps: Deps, team: str, name: str, version: int) -> None:
     async def look() -> bool | None:
         found = (await deps.ledger.calendars.get([(team, name)])).get((team, name))
         return True if found is not None and found.version >= version else None
 
     if deps.ack == "postgres":
-        await settled(deps, look)
+        await wait_until_readable(deps, look)
 
 
-async def _deletion_recorded(deps: Deps, team: str, name: str) -> None:
+async def _wait_deletion_recorded(deps: Deps, team: str, name: str) -> None:
     async def look() -> bool | None:
         found = (await deps.ledger.calendars.get([(team, name)])).get((team, name))
         return True if found is None or found.entries is None else None
 
     if deps.ack == "postgres":
-        await settled(deps, look)
+        await wait_until_readable(deps, look)

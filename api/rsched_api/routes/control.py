@@ -19,8 +19,8 @@ from rsched.core.schedule import schedule as schedules
 from rsched.core.schedule.misfire import MisfireOutcome, resolve_resumed
 from rsched.core.states import JobState
 from rsched.store.replies import VerbReply
-from rsched_api.http import find
-from rsched_api.http.deps import Deps, deps_of, recorded, version_recorded, write
+from rsched_api.http import lookup
+from rsched_api.http.deps import Deps, deps_of, wait_recorded, wait_version_recorded, write
 from rsched_api.http.requests import body, if_match
 from rsched_api.routes.calendars import calendars_of
 from rsched_api.views import job_response
@@ -82,18 +82,29 @@ def _instant(value: Duration, now: int) -> int:
 
 
 async def pause_job(request: Request) -> Response:
-    """The pause is as the request says, also of a job that is paused; a request without a body leaves that one as it is."""
+    """POST /v1/jobs/{ref}/pause: pauses a job, or changes the pause of a paused one to what the body says.
+
+    A request without a body leaves an existing pause as it is.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: There is no such job (404).
+        Conflict: The job has completed.
+        VersionConflict: If-Match names another version (412).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps = deps_of(request)
-    ref, version = find.reference(request), if_match(request)
+    ref, version = lookup.reference_of(request), if_match(request)
     wanted = await optional(request, PauseRequest)
     until = None if wanted is None else until_of(wanted, deps.store.clock.now_ms())
-    job_id = await find.job_id(deps, ref)
+    job_id = await lookup.require_job_id(deps, ref)
     if wanted is None:
-        record = await find.present(deps, job_id)
+        record = await lookup.require_record(deps, job_id)
         head = record.head
         if head.state is JobState.PAUSED and version in (None, head.version):
-            await version_recorded(deps, job_id, head.version)
-            return await shown(deps, job_id)
+            await wait_version_recorded(deps, job_id, head.version)
+            return await job_as_it_is(deps, job_id)
     reply = await pause_one(deps, job_id, wanted or PauseRequest(), until=until, expect=version or 0)
     return await _answer(deps, job_id, reply)
 
@@ -101,16 +112,26 @@ async def pause_job(request: Request) -> Response:
 async def pause_one(
     deps: Deps, job_id: JobId, wanted: PauseRequest, *, until: int | None, expect: int = 0
 ) -> VerbReply:
-    await find.not_behind(deps, job_id)
+    await lookup.require_current(deps, job_id)
     call = deps.store.jobs.pause(job_id, expect=expect, until=until, missed=wanted.missed, note=wanted.note)
     return await write(call, job_id=job_id)
 
 
 async def resume_job(request: Request) -> Response:
+    """POST /v1/jobs/{ref}/resume: resumes a job, and applies the misfire policy to what it missed.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: There is no such job (404).
+        Conflict: The job has completed, or its schedule cannot be computed.
+        VersionConflict: If-Match names another version (412).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps = deps_of(request)
-    ref, version = find.reference(request), if_match(request)
+    ref, version = lookup.reference_of(request), if_match(request)
     wanted = await optional(request, ResumeRequest)
-    job_id = await find.job_id(deps, ref)
+    job_id = await lookup.require_job_id(deps, ref)
     reply = await resume_one(deps, job_id, wanted or ResumeRequest(), expect=version)
     return await _answer(deps, job_id, reply)
 
@@ -118,7 +139,7 @@ async def resume_job(request: Request) -> Response:
 async def resume_one(deps: Deps, job_id: JobId, wanted: ResumeRequest, *, expect: int | None = None) -> VerbReply:
     """The last reply, which is no conflict. Conflict where the schedule cannot be computed, VersionConflict, NotFound."""
     for _ in range(TRIES):
-        record = await find.present(deps, job_id)
+        record = await lookup.require_record(deps, job_id)
         version = record.head.version
         if expect is not None and expect != version:
             raise await version_conflict(deps, job_id)
@@ -151,26 +172,26 @@ async def _due_again(
 async def _answer(deps: Deps, job_id: JobId, reply: VerbReply) -> Response:
     """The job as it is after pause or resume."""
     if reply.tag == "missing":
-        raise await find.absent(deps, job_id)
+        raise await lookup.why_absent(deps, job_id)
     if reply.tag == "completed":
-        raise find.completed(job_id)
+        raise lookup.completed(job_id)
     if reply.tag == "conflict":
         raise await version_conflict(deps, job_id)
-    await verb_recorded(deps, job_id, reply)
-    return await shown(deps, job_id)
+    await wait_reply_recorded(deps, job_id, reply)
+    return await job_as_it_is(deps, job_id)
 
 
-async def shown(deps: Deps, job_id: JobId) -> Response:
-    record = await find.present(deps, job_id)
+async def job_as_it_is(deps: Deps, job_id: JobId) -> Response:
+    record = await lookup.require_record(deps, job_id)
     calendars = await calendars_of(deps, record.definition)
     return job_response(job_id, record, now=deps.store.clock.now_ms(), calendars=calendars)
 
 
-async def verb_recorded(deps: Deps, job_id: JobId, reply: VerbReply) -> None:
+async def wait_reply_recorded(deps: Deps, job_id: JobId, reply: VerbReply) -> None:
     if reply.journal_id is not None:
-        await recorded(deps, reply.journal_id, job_id=job_id)
+        await wait_recorded(deps, reply.journal_id, job_id=job_id)
     else:
-        await version_recorded(deps, job_id, reply.version)
+        await wait_version_recorded(deps, job_id, reply.version)
 
 
 async def version_conflict(deps: Deps, job_id: JobId) -> VersionConflict:

@@ -16,7 +16,7 @@ from rsched.core.schedule.schedule import Resolved, Schedule
 from rsched.core.states import JobState
 from rsched.store.jobs import PutItem
 from rsched_api.http.deadline import about
-from rsched_api.http.deps import Deps, recorded, version_recorded, write
+from rsched_api.http.deps import Deps, wait_recorded, wait_version_recorded, write
 from rsched_api.routes.calendars import calendars_of
 
 _TRIES = 8
@@ -127,7 +127,7 @@ async def create(deps: Deps, spec: JobSpec, key: str | None, *, parsed: ParsedSc
         reply = await write(deps.store.jobs.put([planned.item], atomic=True), job_id=job_id)
         tag = reply.tags[0]
         if tag == "ok" and reply.journal_id is not None:
-            await recorded(deps, reply.journal_id, job_id=job_id)
+            await wait_recorded(deps, reply.journal_id, job_id=job_id)
             return Made(job_id, planned.record, created=True)
         if tag == "deleted":
             incarnation += 1
@@ -137,7 +137,7 @@ async def create(deps: Deps, spec: JobSpec, key: str | None, *, parsed: ParsedSc
             present = await deps.store.jobs.get(job_id)
             if isinstance(present, JobRecord):
                 made = repeat(spec, key, request_hash, Made(job_id, present, created=True))
-                await version_recorded(deps, job_id, 1)
+                await wait_version_recorded(deps, job_id, 1)
                 return made
             forgotten = await deps.ledger.jobs.get(job_id)
             if forgotten is not None and not forgotten.deleted:
@@ -157,7 +157,7 @@ async def known(deps: Deps, look: Callable[[], Awaitable[T]], *, named: bool) ->
     except Unavailable as error:
         if named:
             raise undecided(error) from error
-        if await deps.restoration.goes_on():
+        if await deps.restoration.is_in_progress():
             raise Unavailable(
                 f"Postgres does not answer ({error.detail}), and Redis has not all jobs back that it had lost; try again"
             ) from error

@@ -29,7 +29,12 @@ _SPIKE_TEAMS = 5
 
 
 async def forecast(request: Request) -> Response:
-    """team: of this team alone."""
+    """GET /v1/forecast: counts the runs to come per minute, of all teams or of one.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+    """
     deps = deps_of(request)
     params = query(request, "hours", "team")
     hours = _hours(params.get("hours", "24"))

@@ -32,10 +32,12 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def healthz(request: Request) -> Response:
+    """GET /healthz: answers 200 as long as the process answers at all."""
     return respond(Health(status="ok"))
 
 
 async def readyz(request: Request) -> Response:
+    """GET /readyz: answers 200 when everything that a run needs is there, else 503 with what is missing."""
     reasons = await reasons_not_ready(deps_of(request))
     return respond(Readiness(ready=not reasons, reasons=reasons), 503 if reasons else 200)
 

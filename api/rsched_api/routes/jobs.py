@@ -15,12 +15,12 @@ from rsched.core.schedule.words import warnings
 from rsched.core.states import JobState
 from rsched.store.jobs import PutItem
 from rsched.store.replies import VerbReply
-from rsched_api.http import find
+from rsched_api.http import lookup
 from rsched_api.http.deadline import about
 from rsched_api.http.deps import Deps, deps_of, write
 from rsched_api.http.requests import body, idempotency_key, if_match, limit, query
 from rsched_api.routes.calendars import calendars_of, calendars_of_all
-from rsched_api.routes.control import verb_recorded, version_conflict
+from rsched_api.routes.control import version_conflict, wait_reply_recorded
 from rsched_api.routes.create import Made, NameTaken, create, full
 from rsched_api.routes.replace import replace
 from rsched_api.views import job_response, job_view, page, respond, skip_view
@@ -29,6 +29,15 @@ _TRIES = 20
 
 
 async def post_job(request: Request) -> Response:
+    """POST /v1/jobs: creates a job, or answers with the one that an earlier try of the request created.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        Conflict: Another job of the team has the name.
+        TooLarge: The body or the definition is too large.
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps = deps_of(request)
     query(request)
     key = idempotency_key(request)
@@ -41,13 +50,20 @@ async def made_response(deps: Deps, made: Made, *, status: int) -> Response:
     """Shows the job, and what in its schedule may not be meant."""
     definition, now = made.record.definition, deps.store.clock.now_ms()
     calendars = await calendars_of(deps, definition)
-    told = warnings(definition, now_ms=now, calendars=calendars)
-    return job_response(made.job_id, made.record, now=now, status=status, calendars=calendars, told=told)
+    notes = warnings(definition, now_ms=now, calendars=calendars)
+    return job_response(made.job_id, made.record, now=now, status=status, calendars=calendars, schedule_warnings=notes)
 
 
 async def get_job(request: Request) -> Response:
+    """GET /v1/jobs/{ref}: answers with a job as it is after its last change, recorded yet or not.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: There is no such job (404).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+    """
     deps = deps_of(request)
-    found = await find.stored(deps, find.reference(request))
+    found = await lookup.require_job(deps, lookup.reference_of(request))
     (calendars,) = await calendars_of_all(deps, [found.definition])
     view = job_view(found.job_id, JobRecord(found.head, found.definition), deps.store.clock.now_ms(), calendars)
     view = msgspec.structs.replace(view, skipped=await deps.ledger.skips.totals(found.job_id) or msgspec.UNSET)
@@ -55,24 +71,34 @@ async def get_job(request: Request) -> Response:
 
 
 async def put_job(request: Request) -> Response:
+    """PUT /v1/jobs/{ref}: replaces the definition of a job, or creates the job where the name is free.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: The path has an id, and there is no such job.
+        VersionConflict: If-Match names another version (412).
+        TooLarge: The body or the definition is too large.
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps = deps_of(request)
-    ref, version = find.reference(request), if_match(request)
+    ref, version = lookup.reference_of(request), if_match(request)
     raw = await body(request)
-    spec, owner = parse_job(raw), find.owner_of(raw)
+    spec, owner = parse_job(raw), lookup.owner_of(raw)
     if ref.name is not None:
         _same("team", owner.team, ref.team)
         _same("name", owner.name, ref.name)
         for error in check_name(ref.name):
             raise invalid(*error)
-        ref = find.Reference(None, ref.team or spec.team, ref.name)
+        ref = lookup.Reference(None, ref.team or spec.team, ref.name)
     about(job_id=ref.job_id)
     try:
-        found = await find.stored(deps, ref)
+        found = await lookup.require_job(deps, ref)
     except NotFound:
         if ref.name is None:
             raise
         if version is not None:
-            raise VersionConflict(f"there is no version {version}: {find.not_found(ref).detail}") from None
+            raise VersionConflict(f"there is no version {version}: {lookup.not_found(ref).detail}") from None
         job_id: JobId | None = None
         name: str | None = ref.name
         team = ref.team or spec.team
@@ -110,16 +136,25 @@ def _same(field: str, given: str | msgspec.UnsetType | None, there: str | None) 
 
 
 async def delete_job(request: Request) -> Response:
+    """DELETE /v1/jobs/{ref}: deletes a job, and answers 204 once that is recorded.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: There is no such job (404).
+        VersionConflict: If-Match names another version (412).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps = deps_of(request)
-    job_id = await find.job_id(deps, find.reference(request))
+    job_id = await lookup.require_job_id(deps, lookup.reference_of(request))
     version = if_match(request)
-    await verb_recorded(deps, job_id, await remove_one(deps, job_id, version))
+    await wait_reply_recorded(deps, job_id, await remove_one(deps, job_id, version))
     return Response(status_code=204)
 
 
 async def remove_one(deps: Deps, job_id: JobId, version: int | None = None) -> VerbReply:
     """Always ok. NotFound, VersionConflict."""
-    await find.not_behind(deps, job_id)
+    await lookup.require_current(deps, job_id)
     reply = await write(deps.store.jobs.remove(job_id, expect=version or 0), job_id=job_id)
     if reply.tag == "missing":
         return await _remove_forgotten(deps, job_id, version)
@@ -132,7 +167,7 @@ async def _remove_forgotten(deps: Deps, job_id: JobId, version: int | None) -> V
     """Deletes a completed job that Redis has forgotten: put back as it was, it can leave its tombstone."""
     stored = await deps.ledger.jobs.get(job_id)
     if stored is None or stored.deleted or stored.head.state is not JobState.COMPLETED:
-        raise await find.absent(deps, job_id)
+        raise await lookup.why_absent(deps, job_id)
     if version is not None and version != stored.head.version:
         raise VersionConflict(f"the job has version {stored.head.version} now; read it again and send its ETag")
     back = JobRecord(stored.head._replace(version=stored.head.version + 1), stored.definition)
@@ -146,13 +181,19 @@ async def _remove_forgotten(deps: Deps, job_id: JobId, version: int | None) -> V
 
 
 async def list_skips(request: Request) -> Response:
-    """Occurrences that made no run, the latest first; of a deleted job, too, by its id."""
+    """GET /v1/jobs/{ref}/skips: lists the occurrences that made no run, the latest first; by its id also those of a deleted job.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: There is no such job (404).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+    """
     deps = deps_of(request)
     params = query(request, "team", "limit", "cursor")
     size = limit(params)
-    ref = find.reference(request, params=params)
+    ref = lookup.reference_of(request, params=params)
     job_id = ref.job_id
     if job_id is None or await deps.ledger.jobs.get(job_id) is None:
-        job_id = (await find.stored(deps, ref)).job_id
+        job_id = (await lookup.require_job(deps, ref)).job_id
     items, cursor = await deps.ledger.skips.list(job_id, cursor=params.get("cursor"), limit=size)
     return respond(page([skip_view(s) for s in items], cursor))

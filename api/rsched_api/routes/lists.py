@@ -18,6 +18,12 @@ _SHOWN = [s for s in JobState if s is not JobState.DELETED]
 
 
 async def list_jobs(request: Request) -> Response:
+    """GET /v1/jobs: lists the jobs that the ledger has and that match all filters, a page at a time.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+    """
     deps = deps_of(request)
     params = query(request, "team", "tag", "state", "name", "q", "limit", "cursor")
     for field in ("team", "tag"):

@@ -47,5 +47,6 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 async def metrics(request: Request) -> Response:
+    """GET /metrics: writes the process' metrics in the Prometheus text format."""
     counted: Metrics = request.app.state.metrics
     return Response(counted.render(), headers={"Content-Type": CONTENT_TYPE_LATEST})

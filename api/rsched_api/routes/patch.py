@@ -20,9 +20,9 @@ from rsched.core.jobs.model import Definition, JobSpec, Target
 from rsched.core.jobs.packed import JobRecord
 from rsched.core.jobs.shapes import fields_at
 from rsched.core.jobs.validate import check_value, decode, parse_job
-from rsched_api.http import find
+from rsched_api.http import lookup
 from rsched_api.http.deadline import about
-from rsched_api.http.deps import Deps, deps_of, version_recorded
+from rsched_api.http.deps import Deps, deps_of, wait_version_recorded
 from rsched_api.http.requests import body, if_match
 from rsched_api.routes.create import Made
 from rsched_api.routes.jobs import made_response
@@ -38,7 +38,7 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 async def patch_job(request: Request) -> Response:
-    """Changes the fields that the patch has; null takes an optional one away, or sets its default.
+    """PATCH /v1/jobs/{ref}: changes the fields that the patch has; null takes an optional one away, or sets its default.
 
     Raises:
         Invalid: A field of the patch, or of what comes out, cannot stand.
@@ -46,7 +46,7 @@ async def patch_job(request: Request) -> Response:
         NotFound: There is no such job.
     """
     deps = deps_of(request)
-    ref, version = find.reference(request), if_match(request)
+    ref, version = lookup.reference_of(request), if_match(request)
     _check_media_type(request)
     patch = read(await body(request))
     made = await update(deps, ref, patch, version=version)
@@ -67,7 +67,7 @@ def read(raw: bytes) -> dict[str, Any]:
     return patch
 
 
-async def update(deps: Deps, ref: find.Reference, patch: Mapping[str, Any], *, version: int | None) -> Made:
+async def update(deps: Deps, ref: lookup.Reference, patch: Mapping[str, Any], *, version: int | None) -> Made:
     """Merges the patch into the job, and gives it as it is recorded then.
 
     Args:
@@ -78,7 +78,7 @@ async def update(deps: Deps, ref: find.Reference, patch: Mapping[str, Any], *, v
     """
     request_hash = hashlib.blake2b(b"patch" + _encode(patch), digest_size=12).hexdigest()
     for _ in range(_TRIES):
-        before = await find.stored(deps, ref)
+        before = await lookup.require_job(deps, ref)
         about(job_id=before.job_id)
         there, definition = before.head.version, before.definition
         # A repeat of the request that made this version still names the one before; merged again, a delay would begin anew.
@@ -87,7 +87,7 @@ async def update(deps: Deps, ref: find.Reference, patch: Mapping[str, Any], *, v
             raise VersionConflict(f"the job has version {there}, not {version}; read it again")
         spec = None if repeated else _patched(definition, patch)
         if spec is None or spec == _spec_of(definition):
-            await version_recorded(deps, before.job_id, there)
+            await wait_version_recorded(deps, before.job_id, there)
             return Made(before.job_id, JobRecord(before.head, definition), created=False)
         try:
             return await replace(deps, before.job_id, spec, if_match=there, request_hash=request_hash)

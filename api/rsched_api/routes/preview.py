@@ -35,6 +35,12 @@ class PreviewRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 async def preview(request: Request) -> Response:
+    """POST /v1/schedules:preview: answers when a schedule would run; nothing is created.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+    """
     query(request)
     wanted = decode(await body(request), PreviewRequest)
     draft = Draft(wanted.schedule, wanted.schedules, wanted.team, wanted.name)

@@ -1,4 +1,7 @@
-"""PUT /v1/jobs/{id or name}: the whole definition anew; what was pending under the old schedule is kept or withdrawn by schedule_version."""
+"""PUT /v1/jobs/{id or name}: replaces the whole definition of a job.
+
+What was pending under the old schedule is kept or withdrawn by its schedule_version.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ from rsched.core.schedule.regrid import keep_grid
 from rsched.core.schedule.schedule import Calendars, Resolved, Schedule
 from rsched.core.states import JobState
 from rsched.store.jobs import KEEP, Keep, PutItem
-from rsched_api.http.deps import Deps, recorded, version_recorded, write
-from rsched_api.http.find import not_behind
+from rsched_api.http.deps import Deps, wait_recorded, wait_version_recorded, write
+from rsched_api.http.lookup import require_current
 from rsched_api.routes.calendars import calendars_of
 from rsched_api.routes.create import Made, full
 
@@ -53,7 +56,7 @@ async def replace(
         same = records.is_last_put_by(before.record.definition, request_hash)
         # A repeat of the request that made this version still names the one before.
         if same and if_match in (None, version, version - 1):
-            await version_recorded(deps, job_id, version)
+            await wait_version_recorded(deps, job_id, version)
             return Made(job_id, before.record, created=False)
         if if_match is not None and if_match != version:
             raise VersionConflict(f"the job has version {version}, not {if_match}; read it again")
@@ -63,7 +66,7 @@ async def replace(
         reply = await write(deps.store.jobs.put([item], atomic=True), job_id=job_id)
         tag = reply.tags[0]
         if tag == "ok" and reply.journal_id is not None:
-            await recorded(deps, reply.journal_id, job_id=job_id)
+            await wait_recorded(deps, reply.journal_id, job_id=job_id)
             return Made(job_id, record, created=False)
         if tag == "full":
             raise full()
@@ -73,7 +76,7 @@ async def replace(
 
 
 async def _present(deps: Deps, job_id: JobId) -> _Present:
-    await not_behind(deps, job_id)
+    await require_current(deps, job_id)
     found = await deps.store.jobs.get(job_id)
     if isinstance(found, JobRecord):
         return _Present(found, in_redis=True)

@@ -13,9 +13,9 @@ from rsched.core.jobs.validate import check_slug
 from rsched.core.states import RunState
 from rsched.ledger import StoredRun
 from rsched.ledger.read.stored import with_attempts
-from rsched_api.http import find
+from rsched_api.http import lookup
 from rsched_api.http.deadline import about
-from rsched_api.http.deps import Deps, caught_up, deps_of, recorded, settled, write
+from rsched_api.http.deps import Deps, deps_of, wait_definitions_recorded, wait_recorded, wait_until_readable, write
 from rsched_api.http.requests import limit, part, query
 from rsched_api.views import page, respond, run_view, run_with_attempts
 
@@ -24,20 +24,27 @@ _SETTLE_S = 1.0
 
 
 async def _recorded_run(deps: Deps, run: RunId) -> StoredRun:
-    return await settled(deps, lambda: deps.ledger.runs.get(run), run_id=run)
+    return await wait_until_readable(deps, lambda: deps.ledger.runs.get(run), run_id=run)
 
 
 async def list_runs(request: Request) -> Response:
+    """GET /v1/jobs/{ref}/runs: lists the runs of a job, the latest first; by its id also those of a deleted job.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: There is no such job (404).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+    """
     deps = deps_of(request)
     params = query(request, "team", "status", "limit", "cursor")
     status = _status(params.get("status"))
     size = limit(params)
-    ref = find.reference(request, params=params)
+    ref = lookup.reference_of(request, params=params)
     # The history of a deleted job stays readable, by its id: its name may be another's by now.
     if ref.job_id is not None and await deps.ledger.jobs.get(ref.job_id) is not None:
         job_id = ref.job_id
     else:
-        job_id = (await find.stored(deps, ref)).job_id
+        job_id = (await lookup.require_job(deps, ref)).job_id
     items, cursor = await deps.ledger.runs.list(job_id, cursor=params.get("cursor"), limit=size, status=status)
     return respond(page([run_view(r) for r in items], cursor))
 
@@ -52,6 +59,13 @@ def _status(text: str | None) -> RunState | None:
 
 
 async def get_run(request: Request) -> Response:
+    """GET /v1/runs/{run}: answers with a run and its attempts, as Redis and the ledger together know it.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: There is no such run (404).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+    """
     query(request)
     deps, run = deps_of(request), _run_id(request)
     found = await _stored(deps, run)
@@ -73,11 +87,11 @@ async def _stored(deps: Deps, run: RunId) -> StoredRun:
     if found is None or not found.record.state.final:
         found = await _not_recorded_yet(deps, run, found)
     if found is None:
-        raise _no_such(run)
+        raise _run_not_found(run)
     return found
 
 
-def _no_such(run: RunId) -> NotFound:
+def _run_not_found(run: RunId) -> NotFound:
     return NotFound(f"there is no run {run}")
 
 
@@ -104,15 +118,25 @@ async def _after_redis(deps: Deps, run: RunId, found: StoredRun | None) -> Store
         return found  # Redis knows of no run at all
     try:
         if found is not None:
-            return await settled(deps, lambda: _ended(deps, run), run_id=run, timeout_s=_SETTLE_S)
-        await caught_up(deps, timeout_s=_SETTLE_S)
+            return await wait_until_readable(deps, lambda: _ended(deps, run), run_id=run, timeout_s=_SETTLE_S)
+        await wait_definitions_recorded(deps, timeout_s=_SETTLE_S)
     except Unavailable:
         raise Unavailable(f"what became of run {run} is not recorded yet; try again") from None
     return await deps.ledger.runs.get(run)
 
 
 async def cancel_run(request: Request) -> Response:
-    """200 with the run as it is then: CANCELLED, or RUNNING while its worker is being asked to stop it."""
+    """POST /v1/runs/{run}/cancel: cancels a run, or asks its worker to stop it.
+
+    Answers 200 with the run as it is then: CANCELLED, or RUNNING while its worker is being asked.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        NotFound: There is no such run (404).
+        Conflict: The run has ended in another way.
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+        DurabilityUnknown: The change may have been made, but its record was not seen in time (503).
+    """
     deps, run = deps_of(request), _run_id(request)
     query(request)
     about(run_id=run)
@@ -122,18 +146,18 @@ async def cancel_run(request: Request) -> Response:
         if before is not None:
             state = before.state if reply.tag == "cancelling" else RunState.CANCELLED
             return respond(run_view(StoredRun(run, before._replace(state=state), reply.now, None)))
-        await recorded(deps, reply.journal_id, run_id=run)
+        await wait_recorded(deps, reply.journal_id, run_id=run)
         return respond(run_with_attempts(await _recorded_run(deps, run)))
     if await deps.ledger.runs.get(run) is None:
         # It may have been pending and cancelled a moment ago, by an earlier try of this request.
         try:
-            await caught_up(deps)
+            await wait_definitions_recorded(deps)
         except Unavailable as error:
-            why = f"what became of run {run} is not recorded yet; repeat the request to settle it"
+            why = f"what became of run {run} is not recorded yet; repeat the request to learn its outcome"
             raise DurabilityUnknown(why, run_id=run) from error
         if await deps.ledger.runs.get(run) is None:
-            raise _no_such(run)
-    ended = await settled(deps, lambda: _ended(deps, run), run_id=run)
+            raise _run_not_found(run)
+    ended = await wait_until_readable(deps, lambda: _ended(deps, run), run_id=run)
     if ended.record.state is not RunState.CANCELLED:
         raise Conflict(f"run {run} has ended as {ended.record.state.value}; there is nothing to cancel")
     return respond(run_with_attempts(ended))
@@ -146,6 +170,12 @@ async def _ended(deps: Deps, run: RunId) -> StoredRun | None:
 
 
 async def list_dead_letters(request: Request) -> Response:
+    """GET /v1/dead-letters: lists the runs that failed for good, a page at a time.
+
+    Raises:
+        Invalid: A field or parameter cannot stand (422).
+        Unavailable: Redis or Postgres does not answer, or the job is being restored (503).
+    """
     deps = deps_of(request)
     params = query(request, "team", "limit", "cursor")
     team = params.get("team")

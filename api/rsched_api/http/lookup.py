@@ -12,7 +12,7 @@ from rsched.core.jobs.validate import check_name, check_slug, decode
 from rsched.core.states import JobState
 from rsched.ledger import StoredJob
 from rsched_api.http.deadline import about
-from rsched_api.http.deps import Deps, version_recorded
+from rsched_api.http.deps import Deps, wait_version_recorded
 from rsched_api.http.requests import part, query
 from rsched_api.routes.create import handle_of
 
@@ -40,7 +40,7 @@ class Reference(msgspec.Struct, frozen=True):
     name: str | None
 
 
-def reference(request: Request, *, params: dict[str, str] | None = None) -> Reference:
+def reference_of(request: Request, *, params: dict[str, str] | None = None) -> Reference:
     """The job that the path names; `?team=` says whose name it is."""
     text = part(request, "ref")
     team = (query(request, "team") if params is None else params).get("team")
@@ -56,7 +56,7 @@ def not_found(ref: Reference) -> NotFound:
     return NotFound(f"team {ref.team or DEFAULT_TEAM} has no job of this name; ?team= names another team")
 
 
-async def stored(deps: Deps, ref: Reference) -> StoredJob:
+async def require_job(deps: Deps, ref: Reference) -> StoredJob:
     """The job after its last change, be it recorded yet or not: whoever made the change sees it. NotFound."""
     found: StoredJob | None = None
     if ref.job_id is not None:
@@ -107,19 +107,19 @@ def _newer(job: JobId, recorded: StoredJob | None, there: JobRecord | JobHead | 
     return None if recorded is None else recorded._replace(deleted=True)
 
 
-async def job_id(deps: Deps, ref: Reference) -> JobId:
+async def require_job_id(deps: Deps, ref: Reference) -> JobId:
     """The id alone; an id in the path is taken as it is. It is what the request is about."""
-    job = ref.job_id if ref.job_id is not None else (await stored(deps, ref)).job_id
+    job = ref.job_id if ref.job_id is not None else (await require_job(deps, ref)).job_id
     about(job_id=job)
     return job
 
 
-async def absent(deps: Deps, job: JobId) -> RschedError:
+async def why_absent(deps: Deps, job: JobId) -> RschedError:
     """Why Redis does not have a job: never there, deleted, completed and forgotten, or not restored yet."""
     tombstone = await deps.store.jobs.get(job)
     if isinstance(tombstone, JobHead):
         # Deleted a moment ago: 404 settles a repeated DELETE only once the deletion is recorded.
-        await version_recorded(deps, job, tombstone.version)
+        await wait_version_recorded(deps, job, tombstone.version)
         return NotFound(f"there is no job {job}")
     found = await deps.ledger.jobs.get(job)
     if found is None or found.deleted:
@@ -133,13 +133,13 @@ def _being_restored(job: JobId) -> Unavailable:
     return Unavailable(f"job {job} is being restored; try again")
 
 
-async def not_behind(deps: Deps, job: JobId) -> None:
+async def require_current(deps: Deps, job: JobId) -> None:
     """Unavailable while Redis has an earlier version of the job than the ledger: a change of that one would be lost."""
-    if not await deps.restoration.goes_on():
+    if not await deps.restoration.is_in_progress():
         return
     recorded, there = await deps.ledger.jobs.get(job), await deps.store.jobs.get(job)
     if recorded is None or there is None:
-        return  # absent() tells what that means
+        return  # why_absent() tells what that means
     head = there.head if isinstance(there, JobRecord) else there
     if (head.version, head.state.rank) < (recorded.head.version, recorded.head.state.rank):
         raise _being_restored(job)
@@ -149,12 +149,12 @@ def completed(job: JobId) -> Conflict:
     return Conflict(f"job {job} has completed; PUT a new schedule, or create another job")
 
 
-async def present(deps: Deps, job: JobId) -> JobRecord:
+async def require_record(deps: Deps, job: JobId) -> JobRecord:
     """The job as Redis has it. NotFound, Conflict (completed and forgotten), Unavailable (being restored)."""
-    await not_behind(deps, job)
+    await require_current(deps, job)
     found = await deps.store.jobs.get(job)
     if isinstance(found, JobRecord):
         return found
     if found is not None:
         raise NotFound(f"there is no job {job}")
-    raise await absent(deps, job)
+    raise await why_absent(deps, job)
