@@ -338,10 +338,12 @@ def render() -> str:
 
 
 async def serve(request: Request) -> Response:
+    """GET /openapi.json: answers with the description of this API."""
     return Response(render(), media_type="application/json")
 
 
 def main(argv: list[str]) -> None:
+    """Writes the document to the path given, by default to the checked-in copy."""
     path = Path(argv[0]) if argv else Path(__file__).parent.parent / "openapi.json"
     path.write_text(render(), encoding="utf-8")
 

@@ -27,6 +27,7 @@ _local = lru_cache(maxsize=4096)(format_local)
 
 
 def respond(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Returns a JSON answer."""
     return Response(_encode(value), status, headers, "application/json")
 
 
@@ -126,11 +127,12 @@ def _duration_s(started: int | None, ended: int | None) -> float | None:
 
 
 def queued_run(run_id: str) -> RunView:
-    """A manual run that was pending just now."""
+    """Shows a manual run that became pending just now."""
     return _run_view(run_id, record=None, ended_at=None, error=None)
 
 
 def run_view(run: StoredRun) -> RunView:
+    """Shows a run without its attempts."""
     return _run_view(run.run_id, record=run.record, ended_at=run.ended_at, error=run.error)
 
 
@@ -156,6 +158,7 @@ def _run_view(run_id: str, *, record: RunRecord | None, ended_at: int | None, er
 
 
 def page(items: list[Any], cursor: str | None) -> dict[str, Any]:
+    """Shows a page of items, with the cursor of the next one, if any."""
     return {"items": items, "next_cursor": cursor}
 
 
@@ -165,6 +168,7 @@ def run_with_attempts(run: StoredRun) -> RunView:
 
 
 def skip_view(skip: StoredSkip) -> SkipView:
+    """Shows a range of occurrences that made no run, and why."""
     return SkipView(
         first_at=format_utc(skip.first_at),
         last_at=format_utc(skip.last_at),

@@ -22,12 +22,13 @@ _SCOPE_KEY = "rsched.ack"
 
 
 def ack_of(request: Request) -> Ack:
+    """Returns what the request's `ack` says, as the middleware left it in the scope; "postgres" by default."""
     found: Ack = request.scope.get(_SCOPE_KEY, "postgres")
     return found
 
 
 def changes(method: str, path: str) -> bool:
-    """Whether such a request may change something."""
+    """Returns whether a request of this method and path may change something."""
     return method in ("POST", "PUT", "PATCH", "DELETE") and path.startswith("/v1/") and path not in READ_ONLY
 
 
@@ -38,6 +39,7 @@ class Acknowledge:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers the request, and names its acknowledgement in the header of a success."""
         if scope["type"] != "http" or not changes(scope["method"], scope["path"]):
             await self._app(scope, receive, send)
             return

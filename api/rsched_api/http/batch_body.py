@@ -56,6 +56,7 @@ class Pace:
         self._clock, self._began = clock, clock.perf_s()
 
     async def breathe(self) -> None:
+        """Yields to other requests if the slice of time is used up, and begins a new slice."""
         if self._clock.perf_s() - self._began >= _SLICE_S:
             await anyio.lowlevel.checkpoint()
             self._began = self._clock.perf_s()
@@ -69,28 +70,40 @@ class Errors:
 
     @property
     def enough(self) -> bool:
+        """Whether so many errors were found that the rest need not be looked for."""
         return len(self.found) >= MAX_ERRORS
 
     def add(self, index: int, error: RschedError) -> None:
+        """Adds what is wrong with the job at this index (from 0)."""
         for field, message in error.errors or (FieldError("", error.detail),):
             self.found.append(FieldError(f"jobs[{index}].{field}" if field else f"jobs[{index}]", message))
         del self.found[MAX_ERRORS:]
 
 
 def batch_too_large() -> TooLarge:
+    """Returns the error for a body of more than MAX_BATCH_BYTES."""
     return TooLarge(errors=[FieldError("", f"a batch has at most {MAX_BATCH_BYTES >> 20} MB; send several")])
 
 
 def at_index(index: int, error: TooLarge) -> TooLarge:
+    """Returns the error with the index (from 0) of the job that it is about as its field."""
     return TooLarge(errors=[FieldError(f"jobs[{index}]", e.message) for e in error.errors])
 
 
 async def parsed(
     raw: bytes, *, now: int, pace: Pace, calendars_of: Callable[[JobSpec], Awaitable[Calendars]]
 ) -> list[Parsed]:
-    """Invalid names the wrong fields of all jobs; TooLarge.
+    """Reads and checks the jobs of a batch, in the order of the request.
 
-    calendars_of: asked for jobs that name calendars, once for those that name the same ones of one team.
+    Args:
+        raw: The body, JSON.
+        now: The instant that schedules are resolved at (ms, UTC).
+        pace: Lets other requests have the event loop.
+        calendars_of: Gives the holiday calendars of a job that names some; asked once for jobs of a team that name the same ones.
+
+    Raises:
+        Invalid: Fields cannot stand; it names those of all jobs, up to MAX_ERRORS.
+        TooLarge: A job, or the batch, is too large.
     """
     found: list[Parsed] = []
     errors = Errors()

@@ -15,7 +15,10 @@ _TURN: tuple[()] = ()
 
 
 class Together(Generic[A, R]):
-    """`call` gives one result an argument, in order. Whoever comes first carries those who wait; no task of its own."""
+    """Makes calls of one moment share: whoever comes first carries the arguments of those who wait.
+
+    `call` gives one result for each argument, in order. There is no task of its own.
+    """
 
     def __init__(self, call: Callable[[Sequence[A]], Awaitable[Sequence[R]]], *, most: int) -> None:
         self._call, self._most = call, most
@@ -23,7 +26,12 @@ class Together(Generic[A, R]):
         self._under_way = False
 
     async def __call__(self, argument: A) -> R:
-        """What the call raises, raised for all who went along. Unavailable, too, where its carrier was cancelled."""
+        """Returns the result for this argument.
+
+        Raises:
+            Exception: What the call raises is raised for all whose arguments went along.
+            Unavailable: Whoever carried the call was cancelled.
+        """
         if not self._under_way:
             self._under_way = True
             return await self._carry(argument, ())

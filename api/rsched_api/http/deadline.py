@@ -36,12 +36,13 @@ class Limit:
         self._timer = self._loop.call_at(self._ends_at + margin_s, self._end)
 
     def restart(self, *, work_s: float = 0.0) -> None:
-        """Its waits begin now. work_s: what it takes by itself beside them."""
+        """Begins the waits of the request now, with its full time and `work_s` seconds of work beside them."""
         self._timer.cancel()
         self._ends_at = self._loop.time() + self._seconds + work_s
         self._timer = self._loop.call_at(self._ends_at + self._margin_s, self._end)
 
     def left_s(self) -> float:
+        """Returns how many seconds of waiting the request has left."""
         return max(0.0, self._ends_at - self._loop.time())
 
     async def until_over(self, work: asyncio.Task[None]) -> None:
@@ -62,28 +63,37 @@ _current: ContextVar[Limit | None] = ContextVar("limit", default=None)
 
 
 def about(*, job_id: JobId | None = None, run_id: RunId | None = None) -> None:
-    """Says what the request changes, for the answer that it gets if it has to be given up."""
+    """Notes what the request changes, for the answer that it gets if it has to be given up."""
     limit = _current.get()
     if limit is not None:
         limit.job_id, limit.run_id = job_id or limit.job_id, run_id or limit.run_id
 
 
 def left_s(most: float) -> float:
-    """How long a wait may take that would by itself take `most`."""
+    """Returns how many seconds a wait may take that would by itself take `most`."""
     limit = _current.get()
     return most if limit is None else min(most, limit.left_s())
 
 
 def restart(*, work_s: float) -> None:
-    """The request has been read and understood, which took what its size took; its waits begin now."""
+    """Begins the waits of the current request now: it has been read, which took what its size took.
+
+    Args:
+        work_s: Seconds that its work takes by itself, beside the waits.
+    """
     limit = _current.get()
     if limit is not None:
         limit.restart(work_s=work_s)
 
 
 async def apart(call: Callable[[], Awaitable[T]], *, within_s: float) -> T:
-    """What the call gives within the time. It goes on after that, and the request's answer does not wait for it: to cancel a
-    call of a server that hangs takes as long as the call. Unavailable.
+    """Returns what the call gives within `within_s` seconds.
+
+    After that the call goes on and the answer does not wait for it: to cancel a call of a server that hangs takes as long
+    as the call.
+
+    Raises:
+        Unavailable: There was no answer in time, or the call raised it.
     """
 
     async def outcome() -> T | Unavailable:
@@ -111,6 +121,7 @@ class Deadline:
         self._app, self._seconds, self._margin_s, self._slack_s = app, seconds, margin_s, slack_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers the request, with a problem document if its time is over first."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -33,7 +33,7 @@ Owner = tuple[str, str]
 
 
 class LookUps:
-    """Of a (team, handle): the newest job, deleted or not, as the ledger has it. Those of one moment share a query."""
+    """Finds the newest job, deleted or not, of a (team, handle) in the ledger; look-ups of one moment share a query."""
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         async def call(owners: Sequence[Owner]) -> list[StoredJob | None]:
@@ -44,11 +44,19 @@ class LookUps:
         self._quiet_until = 0
 
     async def one(self, owner: Owner) -> StoredJob | None:
-        """Unavailable."""
+        """Returns the newest job of the owner (team, handle); None where there never was one.
+
+        Raises:
+            Unavailable: Postgres does not answer.
+        """
         return await self._one(owner)
 
     async def soon(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What a look-up finds, for a request with ack=redis. Unavailable after a second, and for a while at once."""
+        """Returns what a look-up finds, for a request with ack=redis.
+
+        Raises:
+            Unavailable: There was no answer within a second; for some seconds after that it is raised at once.
+        """
         if self._clock.boot_ms() < self._quiet_until:
             raise Unavailable("Postgres gave no answer a moment ago")
 
@@ -66,8 +74,10 @@ class LookUps:
 
 
 class Restoration:
-    """Whether definitions that Redis had lost are still coming back. Once they are there it is asked anew only after the next
-    recovery, of which the first verb that follows learns before it is carried out.
+    """Knows whether definitions that Redis had lost are still coming back.
+
+    Once they are there it is asked anew only after the next recovery, of which the first verb that follows learns before it
+    is carried out.
     """
 
     def __init__(self, store: ApiStore) -> None:
@@ -75,6 +85,7 @@ class Restoration:
         store.connection.on_new_generation = self._new_generation
 
     async def is_in_progress(self) -> bool:
+        """Returns whether some definitions may still be missing in Redis."""
         generation = self._store.connection.generation
         if generation == self._done:
             return False
@@ -91,7 +102,7 @@ class Restoration:
 
 @dataclass(frozen=True, kw_only=True)
 class Deps:
-    """ack: where a change has to be before its request is answered."""
+    """What handlers work with. `ack` says where a change has to be before its request is answered."""
 
     settings: ApiSettings
     clock: Clock
@@ -104,13 +115,19 @@ class Deps:
 
 
 def deps_of(request: Request) -> Deps:
+    """Returns what the app opened at its start, with the acknowledgement that this request asks for."""
     deps: Deps = request.app.state.deps
     ack = ack_of(request)
     return deps if ack == deps.ack else replace(deps, ack=ack)
 
 
 async def write(call: Awaitable[T], *, job_id: JobId | None = None, run_id: RunId | None = None) -> T:
-    """A verb's reply. DurabilityUnknown where the link broke: the verb may have run all the same."""
+    """Returns the reply of a verb that changes something.
+
+    Raises:
+        ShardClosed: The shard did not take the verb; nothing was changed.
+        DurabilityUnknown: The link broke; the verb may have run all the same.
+    """
     about(job_id=job_id, run_id=run_id)
     try:
         return await call
@@ -123,7 +140,11 @@ async def write(call: Awaitable[T], *, job_id: JobId | None = None, run_id: RunI
 async def wait_recorded(
     deps: Deps, journal_id: str, *, job_id: JobId | None = None, run_id: RunId | None = None
 ) -> None:
-    """Returns once the journal entry is in Postgres; at once with ack=redis. DurabilityUnknown at the request's deadline."""
+    """Waits until the journal entry is in Postgres; with ack=redis it does not wait.
+
+    Raises:
+        DurabilityUnknown: The record was not seen in time, or Postgres does not answer.
+    """
     if deps.ack == "redis":
         return
     timeout = deps.settings.ack_timeout_s
@@ -143,9 +164,17 @@ async def wait_until_readable(
     run_id: RunId | None = None,
     timeout_s: float | None = None,
 ) -> T:
-    """What `look` finds in the ledger, as soon as it finds it: for repeats, whose own entry is an earlier one.
+    """Waits until `look` finds something in the ledger, and returns it: for repeats, whose own entry is an earlier one.
 
-    DurabilityUnknown after timeout_s, by default ack_timeout_s, and at the request's deadline.
+    Args:
+        deps: What the API works with.
+        look: Asks the ledger; None as long as it has no answer.
+        job_id: The job that an error names.
+        run_id: The run that an error names.
+        timeout_s: Seconds, by default ack_timeout_s; never past the deadline of the request.
+
+    Raises:
+        DurabilityUnknown: The record was not seen in time, or Postgres does not answer.
     """
     deadline = deps.clock.boot_ms() + left_s(deps.settings.ack_timeout_s if timeout_s is None else timeout_s) * 1000
     while True:
@@ -161,14 +190,22 @@ async def wait_until_readable(
 
 
 async def wait_definitions_recorded(deps: Deps, *, timeout_s: float | None = None) -> None:
-    """Returns once all that was changed before this call is in the ledger. Unavailable after timeout_s, by default
-    ack_timeout_s, and at the request's deadline: this is waited for before anything is changed.
+    """Waits until every definition that was changed before this call is in the ledger.
+
+    Nothing has been changed by then. `timeout_s` is by default ack_timeout_s; the wait ends at the deadline of the request.
+
+    Raises:
+        Unavailable: That took too long, or a server does not answer.
     """
     await wait_stream_recorded(deps, "definitions", timeout_s=timeout_s)
 
 
 async def wait_stream_recorded(deps: Deps, stream: str, *, timeout_s: float | None = None) -> None:
-    """Returns once the ledger has all that the journal stream has now. Unavailable."""
+    """Waits until the ledger has all that the journal stream has now.
+
+    Raises:
+        Unavailable: That took too long, or a server does not answer.
+    """
     last = await deps.store.journal.get_last_id(stream)
     if parse_position(last) <= START:
         return
@@ -180,7 +217,11 @@ async def wait_stream_recorded(deps: Deps, stream: str, *, timeout_s: float | No
 
 
 async def wait_version_recorded(deps: Deps, job_id: JobId, version: int) -> None:
-    """Returns once the ledger has this version of the job, or a later one; at once with ack=redis."""
+    """Waits until the ledger has this version of the job, or a later one; with ack=redis it does not wait.
+
+    Raises:
+        DurabilityUnknown: The record was not seen in time, or Postgres does not answer.
+    """
     if deps.ack == "redis":
         return
 

@@ -29,6 +29,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 def owner_of(raw: bytes) -> Owner:
+    """Reads the team and the name from a body that is otherwise a job; UNSET where it has none."""
     return decode(raw, Owner)
 
 
@@ -41,7 +42,11 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 def reference_of(request: Request, *, params: dict[str, str] | None = None) -> Reference:
-    """The job that the path names; `?team=` says whose name it is."""
+    """Reads which job the path names; `?team=` says whose name it is.
+
+    Raises:
+        Invalid: The team, or another parameter, cannot stand.
+    """
     text = part(request, "ref")
     team = (query(request, "team") if params is None else params).get("team")
     if team is not None:
@@ -51,13 +56,19 @@ def reference_of(request: Request, *, params: dict[str, str] | None = None) -> R
 
 
 def not_found(ref: Reference) -> NotFound:
+    """Returns the error that says that there is no job of this reference."""
     if ref.job_id is not None:
         return NotFound(f"there is no job {ref.job_id}")
     return NotFound(f"team {ref.team or DEFAULT_TEAM} has no job of this name; ?team= names another team")
 
 
 async def require_job(deps: Deps, ref: Reference) -> StoredJob:
-    """The job after its last change, be it recorded yet or not: whoever made the change sees it. NotFound."""
+    """Returns the job after its last change, recorded yet or not: whoever made the change sees it.
+
+    Raises:
+        NotFound: There is no such job.
+        Unavailable: Postgres does not answer.
+    """
     found: StoredJob | None = None
     if ref.job_id is not None:
         found = _newer(ref.job_id, await deps.ledger.jobs.get(ref.job_id), await _in_redis(deps, ref.job_id))
@@ -108,14 +119,22 @@ def _newer(job: JobId, recorded: StoredJob | None, there: JobRecord | JobHead | 
 
 
 async def require_job_id(deps: Deps, ref: Reference) -> JobId:
-    """The id alone; an id in the path is taken as it is. It is what the request is about."""
+    """Returns the id of the job, and notes that the request is about it; an id in the path is taken as it is.
+
+    Raises:
+        NotFound: No job has the name.
+        Unavailable: Postgres does not answer.
+    """
     job = ref.job_id if ref.job_id is not None else (await require_job(deps, ref)).job_id
     about(job_id=job)
     return job
 
 
 async def why_absent(deps: Deps, job: JobId) -> RschedError:
-    """Why Redis does not have a job: never there, deleted, completed and forgotten, or not restored yet."""
+    """Returns the error that says why Redis does not have a job.
+
+    It was never there, is deleted, has completed and is forgotten, or is not restored yet.
+    """
     tombstone = await deps.store.jobs.get(job)
     if isinstance(tombstone, JobHead):
         # Deleted a moment ago: 404 settles a repeated DELETE only once the deletion is recorded.
@@ -134,7 +153,11 @@ def _being_restored(job: JobId) -> Unavailable:
 
 
 async def require_current(deps: Deps, job: JobId) -> None:
-    """Unavailable while Redis has an earlier version of the job than the ledger: a change of that one would be lost."""
+    """Checks that Redis does not have an earlier version of the job than the ledger: a change of that one would be lost.
+
+    Raises:
+        Unavailable: It has one, since the job is being restored.
+    """
     if not await deps.restoration.is_in_progress():
         return
     recorded, there = await deps.ledger.jobs.get(job), await deps.store.jobs.get(job)
@@ -146,11 +169,18 @@ async def require_current(deps: Deps, job: JobId) -> None:
 
 
 def completed(job: JobId) -> Conflict:
+    """Returns the error that says that a job has completed and takes no such change."""
     return Conflict(f"job {job} has completed; PUT a new schedule, or create another job")
 
 
 async def require_record(deps: Deps, job: JobId) -> JobRecord:
-    """The job as Redis has it. NotFound, Conflict (completed and forgotten), Unavailable (being restored)."""
+    """Returns the job as Redis has it.
+
+    Raises:
+        NotFound: There is no such job.
+        Conflict: The job has completed, and Redis has forgotten it.
+        Unavailable: The job is being restored, or a server does not answer.
+    """
     await require_current(deps, job)
     found = await deps.store.jobs.get(job)
     if isinstance(found, JobRecord):

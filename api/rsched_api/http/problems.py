@@ -52,7 +52,7 @@ def _title(status: int) -> str:
 
 
 def of_error(error: RschedError) -> Response:
-    """The answer that stands for an error of the core tree."""
+    """Returns the problem document that stands for an error of the core tree."""
     unknown = error if isinstance(error, DurabilityUnknown) else None
     return _respond(
         Problem(
@@ -71,6 +71,7 @@ def of_error(error: RschedError) -> Response:
 
 
 def of_status(status: int, *, code: str, detail: str, headers: dict[str, str] | None = None) -> Response:
+    """Returns a problem document for a status that no error of the core tree stands for."""
     return _respond(
         Problem(
             type=f"urn:rsched:problem:{code}", title=_title(status), status=status, code=code, detail=detail, errors=[]
@@ -80,11 +81,13 @@ def of_status(status: int, *, code: str, detail: str, headers: dict[str, str] | 
 
 
 async def on_rsched_error(request: Request, error: Exception) -> Response:
+    """Answers with the problem document of an error that a handler raised."""
     assert isinstance(error, RschedError)
     return of_error(error)
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
+    """Answers for a path that does not exist or a method that it does not take."""
     assert isinstance(error, HTTPException)
     code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "http_error")
     detail = {
@@ -100,5 +103,6 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def on_bug(request: Request, error: Exception) -> Response:
+    """Logs an unexpected error, and answers 500 without its details."""
     _log.error("unexpected error", exc_info=error, extra={"fields": {"path": request.url.path}})
     return of_status(500, code="internal", detail="an unexpected error; it is in the API's log")

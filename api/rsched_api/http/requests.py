@@ -28,6 +28,7 @@ class RawPath:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on with its path as it was sent."""
         if scope["type"] == "http":
             raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
             path = raw.partition(b"?")[0].decode("ascii", "replace")
@@ -36,14 +37,19 @@ class RawPath:
 
 
 def part(request: Request, name: str) -> str:
-    """A decoded segment of the path."""
+    """Returns a decoded segment of the path."""
     return unquote(request.path_params[name], errors="replace")
 
 
 async def body(
     request: Request, *, most: int = MAX_BODY_BYTES, refused: Callable[[], TooLarge] = definition_too_large
 ) -> bytes:
-    """The whole body. TooLarge as soon as it has more than `most` bytes; the rest is never read."""
+    """Reads the whole body.
+
+    Raises:
+        TooLarge: It has more than `most` bytes; the rest is never read.
+        Unavailable: The client hung up.
+    """
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared[:18]) > most:
         raise refused()
@@ -60,6 +66,11 @@ async def body(
 
 
 def idempotency_key(request: Request) -> str | None:
+    """Returns the Idempotency-Key of the request; None without one.
+
+    Raises:
+        Invalid: It is empty, too long, or not printable ASCII.
+    """
     key = request.headers.get("idempotency-key")
     if key is not None and not (1 <= len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
         raise invalid("Idempotency-Key", f"must be 1 to {MAX_KEY} printable ASCII characters")
@@ -67,7 +78,11 @@ def idempotency_key(request: Request) -> str | None:
 
 
 def if_match(request: Request) -> int | None:
-    """The version that the caller has seen; None where it does not matter."""
+    """Returns the version that the caller has seen, from If-Match; None where it does not matter.
+
+    Raises:
+        Invalid: It is not one version.
+    """
     text = request.headers.get("if-match")
     if text is None or text.strip() == "*":
         return None
@@ -78,7 +93,11 @@ def if_match(request: Request) -> int | None:
 
 
 def query(request: Request, *known: str) -> dict[str, str]:
-    """The query's parameters, all of which are known and clean."""
+    """Reads the parameters of the query by name.
+
+    Raises:
+        Invalid: One is unknown, repeated, too long, or has characters that cannot be kept.
+    """
     found: dict[str, str] = {}
     errors: list[FieldError] = []
     try:
@@ -104,6 +123,11 @@ def query(request: Request, *known: str) -> dict[str, str]:
 
 
 def limit(params: dict[str, str], *, default: int = 100) -> int:
+    """Reads how many items a page may have, from 1 to 1000.
+
+    Raises:
+        Invalid: `limit` is something else.
+    """
     text = params.get("limit")
     if text is None:
         return default

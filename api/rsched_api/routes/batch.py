@@ -131,9 +131,11 @@ def _hash(text: str) -> str:
 
 
 class _Creation:
-    """Puts in slices, because one script for all would hold up everybody. Each slice is atomic; what makes them one is that
-    names are checked before the first, that a slice which is refused undoes those before it, and that after an unknown
-    outcome a repeat with the same key finishes what is there (docs/decisions/0005-batches-in-slices.md).
+    """Creates the jobs of one batch, in slices, because one script for all would hold up everybody.
+
+    Each slice is atomic. What makes them one is that names are checked before the first, that a slice which is refused undoes
+    those before it, and that after an unknown outcome a repeat with the same key finishes what is there
+    (docs/decisions/0005-batches-in-slices.md).
     """
 
     def __init__(self, deps: Deps, wanted: Sequence[_Wanted], *, now: int, pace: Pace) -> None:

@@ -31,7 +31,9 @@ T = TypeVar("T")
 
 
 class PauseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """note: why. until: when the pause ends by itself, an instant to come or how long from now. missed: what is done then about
+    """How a job is paused.
+
+    note: why. until: when the pause ends by itself, an instant to come or how long from now. missed: what is done then about
     the occurrences missed meanwhile; left out, those of a recurring job are skipped, and a one-off follows its misfire policy.
     """
 
@@ -47,13 +49,17 @@ class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 async def optional(request: Request, kind: type[T]) -> T | None:
-    """The body; None where there is none."""
+    """Reads the body as `kind`; None where there is no body."""
     raw = await body(request)
     return decode(raw, kind) if raw.strip() else None
 
 
 def until_of(wanted: PauseRequest, now: int) -> int | None:
-    """When the pause ends (ms). Invalid also for a note that cannot be kept."""
+    """Returns when the pause ends (ms, UTC); None for one without an end.
+
+    Raises:
+        Invalid: `until` cannot stand, or the note cannot be kept.
+    """
     errors = list(check_value(wanted.note, "note"))
     until = None
     if wanted.until is not None:
@@ -112,6 +118,7 @@ async def pause_job(request: Request) -> Response:
 async def pause_one(
     deps: Deps, job_id: JobId, wanted: PauseRequest, *, until: int | None, expect: int = 0
 ) -> VerbReply:
+    """Pauses one job, and returns the reply of the script, whatever it says."""
     await lookup.require_current(deps, job_id)
     call = deps.store.jobs.pause(job_id, expect=expect, until=until, missed=wanted.missed, note=wanted.note)
     return await write(call, job_id=job_id)
@@ -137,7 +144,14 @@ async def resume_job(request: Request) -> Response:
 
 
 async def resume_one(deps: Deps, job_id: JobId, wanted: ResumeRequest, *, expect: int | None = None) -> VerbReply:
-    """The last reply, which is no conflict. Conflict where the schedule cannot be computed, VersionConflict, NotFound."""
+    """Resumes one job, and returns the reply of the script, which is never `conflict`.
+
+    Raises:
+        NotFound: There is no such job.
+        Conflict: Its schedule cannot be computed.
+        VersionConflict: It has another version than `expect`.
+        Unavailable: Others keep changing it, or a server does not answer.
+    """
     for _ in range(TRIES):
         record = await lookup.require_record(deps, job_id)
         version = record.head.version
@@ -182,12 +196,14 @@ async def _answer(deps: Deps, job_id: JobId, reply: VerbReply) -> Response:
 
 
 async def job_as_it_is(deps: Deps, job_id: JobId) -> Response:
+    """Answers with the job as Redis has it now."""
     record = await lookup.require_record(deps, job_id)
     calendars = await calendars_of(deps, record.definition)
     return job_response(job_id, record, now=deps.store.clock.now_ms(), calendars=calendars)
 
 
 async def wait_reply_recorded(deps: Deps, job_id: JobId, reply: VerbReply) -> None:
+    """Waits until what the reply tells is recorded: its own entry, or the version that was there already."""
     if reply.journal_id is not None:
         await wait_recorded(deps, reply.journal_id, job_id=job_id)
     else:
@@ -195,6 +211,7 @@ async def wait_reply_recorded(deps: Deps, job_id: JobId, reply: VerbReply) -> No
 
 
 async def version_conflict(deps: Deps, job_id: JobId) -> VersionConflict:
+    """Returns the error that names the version that the job has now."""
     found = await deps.store.jobs.get(job_id)
     version = f"version {found.head.version}" if isinstance(found, JobRecord) else "another version"
     return VersionConflict(f"the job has {version} now; read it again and send its ETag")

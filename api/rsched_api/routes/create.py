@@ -60,6 +60,7 @@ class Plan(NamedTuple):
 
     @property
     def item(self) -> PutItem:
+        """What the store is asked to put."""
         return PutItem(self.job_id, 0, self.due, self.record.pack())
 
 
@@ -91,11 +92,19 @@ def plan(
 
 
 def full() -> Unavailable:
+    """Returns the error for a Redis that has no room for new jobs."""
     return Unavailable("Redis is too full for new jobs until the recorder catches up; try again, or raise maxmemory")
 
 
 async def create(deps: Deps, spec: JobSpec, key: str | None, *, parsed: ParsedSchedules | None = None) -> Made:
-    """The job, acknowledged. Conflict where the name is taken, Invalid where the key was used for another request."""
+    """Creates the job, or finds the one that an earlier try created, and waits for its record.
+
+    Raises:
+        Conflict: Another job has the name.
+        Invalid: The key was used for another request, or the schedule cannot stand.
+        Unavailable: A server does not answer; nothing was created.
+        DurabilityUnknown: The job may have been created.
+    """
     request_hash = records.body_hash(spec)
     handle = handle_of(spec.name, key)
     incarnation = 1
@@ -147,8 +156,13 @@ async def create(deps: Deps, spec: JobSpec, key: str | None, *, parsed: ParsedSc
 
 
 async def known(deps: Deps, look: Callable[[], Awaitable[T]], *, named: bool) -> T | None:
-    """What a look-up of those who may be there already finds; None where it has no answer, and with ack=redis need have none: a
-    key says who is meant, and Redis knows all of them but those that it has forgotten, which completed minutes ago. Unavailable.
+    """Returns what a look-up of jobs that may be there already finds; None where it has no answer and needs none.
+
+    With ack=redis a key says who is meant, and Redis knows all of those but the ones that it has forgotten, which completed
+    minutes ago.
+
+    Raises:
+        Unavailable: Postgres does not answer, and its answer is needed.
     """
     if deps.ack != "redis":
         return await look()
@@ -171,7 +185,13 @@ def undecided(error: Unavailable) -> Unavailable:
 
 
 def repeat(spec: JobSpec, key: str | None, request_hash: str, made: Made) -> Made:
-    """The job that is there, if this request is a repeat of the one that made it. Conflict, NameTaken, Invalid."""
+    """Returns the job that is there, if this request is a repeat of the one that made it.
+
+    Raises:
+        Conflict: Another job has the id.
+        NameTaken: Another job has the name.
+        Invalid: The key was used for another request.
+    """
     there = made.record.definition
     if (there.team, there.name) != (spec.team, spec.name):
         raise Conflict("another job has this id already; choose another name or key")

@@ -21,6 +21,8 @@ CHECK_S = 2.0
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the process answers."""
+
     status: str
 
 
@@ -43,6 +45,7 @@ async def readyz(request: Request) -> Response:
 
 
 async def reasons_not_ready(deps: Deps) -> list[str]:
+    """Returns what is missing for a run, each with its fix; nothing when all is there."""
     reasons: list[str] = []
     for server, check in (("Postgres", _ledger), ("Redis", _shard), ("Redis", _processes)):
         reasons += await _try(check, deps, server)

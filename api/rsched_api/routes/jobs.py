@@ -153,7 +153,12 @@ async def delete_job(request: Request) -> Response:
 
 
 async def remove_one(deps: Deps, job_id: JobId, version: int | None = None) -> VerbReply:
-    """Always ok. NotFound, VersionConflict."""
+    """Deletes one job, and returns the reply, which is always `ok`.
+
+    Raises:
+        NotFound: There is no such job.
+        VersionConflict: It has another version than `version`.
+    """
     await lookup.require_current(deps, job_id)
     reply = await write(deps.store.jobs.remove(job_id, expect=version or 0), job_id=job_id)
     if reply.tag == "missing":

@@ -46,6 +46,11 @@ async def list_jobs(request: Request) -> Response:
 
 
 def state_of(text: str | None) -> JobState | None:
+    """Reads a state that jobs can be listed by; None for None.
+
+    Raises:
+        Invalid: It is not one.
+    """
     if text is None:
         return None
     if text not in _SHOWN:

@@ -18,6 +18,7 @@ class CountRequests:
         self._app, self._metrics, self._clock = app, metrics, clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes the request on, and counts and times its answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -22,8 +22,9 @@ LAST_FROM_MS = 253_370_764_800_000  # 9999-01-01: past it the last occurrences c
 
 
 class PreviewRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of schedule and schedules. from: instant after which occurrences count, by default now. team, name: the job's, for H
-    and for the team's calendars.
+    """What to preview: one of schedule and schedules.
+
+    from: instant after which occurrences count, by default now. team, name: the job's, for H and for the team's calendars.
     """
 
     schedule: ScheduleSpec | None = None
