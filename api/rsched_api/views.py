@@ -41,7 +41,7 @@ def next_run_at(record: JobRecord, now: int, calendars: Calendars | None = None)
         at = schedule.next_after(now)
         return None if at is None else _local(at, schedule.zone)
     except (RschedError, ValueError):
-        # A schedule that a newer tz database no longer reads: the scheduler parks the job as invalid.
+        # A schedule that a newer tz database no longer reads: the scheduler marks the job as invalid.
         return None
 
 

@@ -137,7 +137,7 @@ async def why_absent(deps: Deps, job: JobId) -> RschedError:
     """
     tombstone = await deps.store.jobs.get(job)
     if isinstance(tombstone, JobHead):
-        # Deleted a moment ago: 404 settles a repeated DELETE only once the deletion is recorded.
+        # Deleted a moment ago: a repeated DELETE gets its 404 only once the deletion is recorded.
         await wait_version_recorded(deps, job, tombstone.version)
         return NotFound(f"there is no job {job}")
     found = await deps.ledger.jobs.get(job)

@@ -1,4 +1,4 @@
-"""POST /v1/jobs/{ref}/backfill: owes the occurrences of a past range that have no run, paid out like a catch-up."""
+"""POST /v1/jobs/{ref}/backfill: makes the occurrences of a past range that have no run pending, enqueued like a catch-up."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ def _span(wanted: BackfillRequest, now: int) -> tuple[int, int]:
 
 def _inactive(job_id: JobId, state: JobState) -> Conflict:
     fix = {JobState.PAUSED: "resume it first", JobState.COMPLETED: "PUT a new schedule, or create another job"}
-    return Conflict(f"job {job_id} is {state.value}, so nothing is paid out; {fix.get(state, 'PUT it anew first')}")
+    return Conflict(
+        f"job {job_id} is {state.value}, so nothing can be caught up; {fix.get(state, 'PUT it anew first')}"
+    )
 
 
 async def _schedule(deps: Deps, job_id: JobId, record: JobRecord) -> Schedule:
@@ -131,7 +133,7 @@ async def _pending(
     """The occurrences without a run, in ranges that hold no other one."""
     due = (await deps.store.jobs.get_due_times([job_id])).get(job_id)
     if due is not None:
-        until = min(until, due)  # what is late is settled by the misfire policy
+        until = min(until, due)  # the misfire policy decides about what is late
     if since >= until:
         return _Pending([], 0)
     found = schedule.missed(since - 1, until - 1)
@@ -173,8 +175,8 @@ async def _enqueue(deps: Deps, job_id: JobId, record: JobRecord, pending: _Pendi
         call = deps.store.jobs.backfill(
             job_id,
             schedule_version=record.head.schedule_version,
-            ranges=[(r.first, r.last) for r in some],
-            counts=[r.total for r in some],
+            ranges=[(span.first, span.last) for span in some],
+            counts=[span.total for span in some],
         )
         reply = await write(call, job_id=job_id)
         if reply.tag == "inactive":
@@ -195,7 +197,7 @@ def _view(job_id: JobId, pending: _Pending, *, dry_run: bool) -> BackfillView:
     ranges = pending.ranges
     return BackfillView(
         job_id=job_id,
-        occurrences=sum(r.total for r in ranges),
+        occurrences=sum(span.total for span in ranges),
         already=pending.already,
         ranges=len(ranges),
         first=format_utc(ranges[0].first) if ranges else None,

@@ -221,12 +221,12 @@ class _Creation:
         for _ in range(_TRIES):
             if not plans:
                 return
-            reply = await write(self._deps.store.jobs.put([p.item for _, p in plans], atomic=True))
+            reply = await write(self._deps.store.jobs.put([planned.item for _, planned in plans], atomic=True))
             if reply.ok:
                 self._journal_id = reply.journal_id
-                for wanted, p in plans:
-                    self._made[wanted.at] = Made(p.job_id, p.record, created=True)
-                    self._put.append(p.job_id)
+                for wanted, planned in plans:
+                    self._made[wanted.at] = Made(planned.job_id, planned.record, created=True)
+                    self._put.append(planned.job_id)
                 return
             plans = await self._without_those_there(plans, reply.tags)
         raise Unavailable("names of the batch are being created and deleted at once; try again")
@@ -237,21 +237,23 @@ class _Creation:
         """What is still to be put after a refusal: the ledger did not know of these jobs yet. Conflict, Unavailable."""
         if "full" in tags:
             raise full()
-        there = await self._present([p.job_id for (_, p), tag in zip(plans, tags, strict=True) if tag == "exists"])
+        there = await self._present(
+            [planned.job_id for (_, planned), tag in zip(plans, tags, strict=True) if tag == "exists"]
+        )
         left, taken = [], Errors()
-        for (wanted, p), tag in zip(plans, tags, strict=True):
-            present = there.get(p.job_id)
+        for (wanted, planned), tag in zip(plans, tags, strict=True):
+            present = there.get(planned.job_id)
             if isinstance(present, JobRecord):
                 try:
-                    self._repeated(wanted, p.job_id, present)
+                    self._repeated(wanted, planned.job_id, present)
                     self._unseen.append(wanted)
                 except (Conflict, Invalid) as error:
                     taken.add(wanted.at, error)
             elif tag == "deleted" or isinstance(present, JobHead):
-                incarnation = p.record.definition.incarnation + 1
+                incarnation = planned.record.definition.incarnation + 1
                 left.append((wanted, wanted.plan(incarnation, self._now)))
             else:
-                left.append((wanted, p))
+                left.append((wanted, planned))
         if taken.found:
             raise Conflict(errors=taken.found)
         return left

@@ -167,7 +167,7 @@ async def resume_one(deps: Deps, job_id: JobId, wanted: ResumeRequest, *, expect
 async def _due_again(
     deps: Deps, job_id: JobId, record: JobRecord, policy: MisfirePolicy | None
 ) -> tuple[int | None, MisfireOutcome]:
-    """When a resumed job is next due, and how what it missed meanwhile is settled."""
+    """When a resumed job is next due, and what its misfire policy makes of what it missed."""
     head = record.head
     if policy is None and head.missed:
         policy = misfire_policy_of(head.missed)
