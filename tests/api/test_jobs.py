@@ -234,6 +234,6 @@ def test_a_repeated_delete_is_not_found_only_once_the_first_is_recorded(
             await world.waiter.record()
         return await look(job_id)
 
-    monkeypatch.setattr(world.ledger, "job", recorded_at_the_third_look)
+    monkeypatch.setattr(world.ledger.jobs, "get", recorded_at_the_third_look)
     assert world.call("DELETE", path).status == 404
     assert len(looks) >= 3
