@@ -8,13 +8,13 @@ from typing import Any
 import psycopg
 
 from bench.figures import circumstances
-from tests.support.deployment import deployment
 from rsched.core.ids import JobId, derive_job_id
 from rsched.core.jobs.model import Definition, FunctionTarget, Misfire, RetryPolicy, ScheduleSpec
 from rsched.core.jobs.packed import JobHead, JobRecord
 from rsched.core.states import JobState
 from rsched.ledger import Ledger
 from rsched.runtime.clock import Clock
+from tests.support.deployment import deployment
 
 _DAYS = 10
 _AT = 1_793_000_000_000

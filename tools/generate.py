@@ -16,8 +16,8 @@ from tools import lifecycle, lua_codes, sync_client
 
 ROOT = Path(__file__).parents[1]
 
-# One row a file: its path below the root of the repository, and what returns its whole text. A folder of files made from another one
-# (the sync client) is added below.
+# One row a file: its path below the root of the repository, and what returns its whole text. A folder of files that is
+# made from another one (the sync client) is added below.
 GENERATED: dict[str, Callable[[], str]] = {
     "docs/lifecycle.md": lifecycle.render,
     "api/openapi.json": openapi.render,

@@ -57,7 +57,7 @@ def _empty(url: str) -> None:
         tables = connection.execute(
             "SELECT relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace"
             " WHERE nspname = 'public' AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT LIKE '%%migration%%'"
-            " AND relname NOT LIKE 'schema%%'",
+            " AND relname NOT LIKE 'schema%%' AND relname NOT IN ('queue_keys', 'worker_names')",
             (),
         ).fetchall()
         connection.execute("; ".join(f"DELETE FROM {table}" for (table,) in tables).encode())

@@ -37,7 +37,10 @@ class Figures(NamedTuple):
 
 
 def expected(plan: Plan, form: Form, *, created: int, ahead: int, found_at: int, over_at: int) -> Expected:
-    """created: what comes later is expected. ahead: the last instant claimed before the outage. found_at: when it was found late."""
+    """created: what comes later is expected. ahead: the last instant claimed before the outage.
+
+    found_at: when it was found late.
+    """
     early = set(plan.within(created, ahead))
     missed = plan.within(max(ahead, created), found_at)
     slack = form.grace_ms + plan.window_ms

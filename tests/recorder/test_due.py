@@ -30,7 +30,8 @@ class FakeLedger:
         return {job: self.ranges for job, _ in dues}
 
 
-def stored(*, kind: str = "e", arg: str = f"{T0},{MINUTE}", state: JobState = JobState.ACTIVE, schedule_changed_at: int = T0 - 3_600_000,
+def stored(*, kind: str = "e", arg: str = f"{T0},{MINUTE}", state: JobState = JobState.ACTIVE,
+           schedule_changed_at: int = T0 - 3_600_000,
            schedule_version: int = 1, until: int = 0, value: bytes | None = None) -> LedgerJob:  # fmt: skip
     d = definition("a")
     head = JobHead(state, 1, schedule_version, schedule_changed_at, kind, arg, "o", MINUTE, d.queue_key, until=until)  # type: ignore[arg-type]

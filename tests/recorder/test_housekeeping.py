@@ -89,7 +89,7 @@ def test_the_next_runs_of_recurring_jobs_follow_their_due_times_within_a_minute(
         return dict(await s.ledger.database.rows("SELECT job_id, ms_of(next_run_at) FROM jobs", ()))
 
     async def body(s: Shard) -> None:
-        now = await s.store.time()
+        now = await s.store.clock.read()
         once = await s.put("once", kind="o", due_in=HOUR)
         every = [await s.put(f"every {n}", due_in=HOUR, every=2 * HOUR) for n in range(5)]
         await s.record()
@@ -101,7 +101,7 @@ def test_the_next_runs_of_recurring_jobs_follow_their_due_times_within_a_minute(
         house = Housekeeping(s.store, s.ledger, shard=s.shard, clock=clock, forget_after_s=600)
         clock.uptime += 60_000
         await until_idle(house)
-        dues = await s.store.dues([*every, once])
+        dues = await s.store.jobs.get_due_times([*every, once])
         assert await next_runs(s) == dues
         # One that is due later is written once its time has come; the others are left alone.
         await s.redis.zadd(s.keys.due(partition_of(every[0])), {every[0]: dues[every[0]] + 2 * HOUR})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,24 +27,33 @@ class FakeClock:
         self.now += int(ms)
 
 
-class FakeStore:
+class FakeJournal:
+    """The streams of a store, of which one is asked for. last: the last id ever added. trimmed: what was asked to go."""
+
     def __init__(self, *entries: tuple[str, list[tuple[bytes, bytes]]]) -> None:
-        self.metrics = Metrics()
         self.entries, self.trimmed, self.last = list(entries), [], "0-0"
 
-    async def read_journal(self, positions: dict[str, str], *, block_ms: int, count: int) -> list[Any]:
+    async def read(self, positions: dict[str, str], *, block_ms: int, count: int) -> list[Any]:
         entries, self.entries = self.entries, []
         return [(next(iter(positions)), *e) for e in entries]
 
-    async def stream_last(self, stream: str) -> str:
+    async def get_last_id(self, stream: str) -> str:
         return self.last
 
-    async def stream_first(self, stream: str) -> str | None:
+    async def get_first_id(self, stream: str) -> str | None:
         return None
 
     async def trim(self, stream: str, min_id: str) -> int:
         self.trimmed.append(min_id)
         return 0
+
+
+class FakeStore:
+    """What a recorder of one stream needs of a store."""
+
+    def __init__(self, *entries: tuple[str, list[tuple[bytes, bytes]]]) -> None:
+        self.connection = SimpleNamespace(metrics=Metrics())
+        self.journal = FakeJournal(*entries)
 
 
 class FakeLedger:
@@ -112,7 +122,7 @@ def test_after_an_outage_it_goes_on_from_the_ledgers_position() -> None:
     async def main() -> None:
         with pytest.raises(Unavailable):
             await recorder.step(block_ms=0)
-        store.entries = [entry("1-0"), entry("1-1")]
+        store.journal.entries = [entry("1-0"), entry("1-1")]
         assert await recorder.step(block_ms=0)
 
     asyncio.run(main())
@@ -148,7 +158,7 @@ def test_a_gap_in_the_numbers_is_told(at: str, entries: list[str], expected: Gap
 def test_entries_that_were_trimmed_before_they_were_recorded_are_told_though_none_follows() -> None:
     gaps: Gaps = []
     store, ledger = FakeStore(), FakeLedger()
-    store.last, ledger.at = "3-7", "3-2"
+    store.journal.last, ledger.at = "3-7", "3-2"
     for _ in range(2):
         asyncio.run(recorder_of(store, ledger, FakeClock(), gaps=gaps).step(block_ms=0))
     assert gaps == [("3-2", "3-7")]
@@ -179,9 +189,9 @@ def test_what_was_recorded_a_minute_ago_is_trimmed() -> None:
         await recorder.step(block_ms=0)
         for n in range(1, 70):
             clock.now += 1000
-            store.entries = [entry(f"1-{n}")]
+            store.journal.entries = [entry(f"1-{n}")]
             await recorder.step(block_ms=0)
 
     asyncio.run(main())
-    assert store.trimmed[-1] == "1-9"
-    assert len(store.trimmed) == 10
+    assert store.journal.trimmed[-1] == "1-9"
+    assert len(store.journal.trimmed) == 10

@@ -164,7 +164,8 @@ class Batch:
             # Instants as keys.timestamp has them, written out as this is done for each of a million rows.
             row = (
                 job_id, (scheduled_at - EPOCH_2000_MS) * 1000, manual, day, state.value, r.revision,
-                queue_keys[r.queue_key], r.schedule_version, r.attempt, r.fence, workers[r.worker], (r.claimed_at - EPOCH_2000_MS) * 1000,
+                queue_keys[r.queue_key], r.schedule_version, r.attempt, r.fence, workers[r.worker],
+                (r.claimed_at - EPOCH_2000_MS) * 1000,
                 (due_at - EPOCH_2000_MS) * 1000 if due_at else None,
                 (started_at - EPOCH_2000_MS) * 1000 if started_at else None,
                 recordable(flags) if flags else "",
