@@ -1,4 +1,4 @@
-"""`rsched calendars ...`: a team's lists of dates that its schedules may exclude, over the API."""
+"""Lists, shows and changes a team's holiday calendars over the API (`rsched calendars ...`)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rsched.cli.options import Ack, Cursor, Json, Limit, Url
 from rsched.cli.output import print_fields, print_json, print_table
 
 app = typer.Typer(
-    cls=Commands, help="Dates that a team's schedules exclude.", no_args_is_help=True, rich_markup_mode=None
+    cls=Commands, help="Manage the dates that a team's schedules exclude.", no_args_is_help=True, rich_markup_mode=None
 )
 
-_Team = Annotated[str, typer.Option("--team", help="The team whose calendars they are.")]
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="Of the calendar.", show_default=False)]
+_Team = Annotated[str, typer.Option("--team", help="The team that the calendars belong to.")]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the calendar.", show_default=False)]
 _Version = Annotated[
     int | None,
-    typer.Option("--if-match", help="Only where it still has this version.", show_default=False),
+    typer.Option("--if-match", help="Change it only if it still has this version.", show_default=False),
 ]
 
 
@@ -41,13 +41,13 @@ def list_calendars(
 
 @app.command()
 def show(name: _Name, team: _Team = "default", url: Url = None, as_json: Json = False) -> None:
-    """Show a calendar's dates, one a line."""
+    """Show a calendar's dates, one in each line."""
     with options.client(url) as client:
-        found = client.get_calendar(team, name)
+        calendar = client.get_calendar(team, name)
     if as_json:
-        print_json(found)
+        print_json(calendar)
         return
-    for entry in found.dates if found.dates is not msgspec.UNSET else ():
+    for entry in calendar.dates if calendar.dates is not msgspec.UNSET else ():
         typer.echo(entry)
 
 
@@ -58,7 +58,7 @@ def put(
         list[str],
         typer.Argument(
             metavar="DATE...",
-            help="Dates, ranges such as 2026-12-24/2027-01-02, and @file with one a line or as JSON; @- for standard input.",
+            help="A date, a range such as 2026-12-24/2027-01-02, or @file with one a line or as JSON; @- is standard input.",
             show_default=False,
         ),
     ],
@@ -71,11 +71,11 @@ def put(
     """Create a calendar, or replace its dates; the jobs that use it follow."""
     entries = [entry for given in dates for entry in _entries(given)]
     with options.client(url) as client:
-        found = client.put_calendar(team, name, dates=entries, if_match=if_match, ack=ack)
+        calendar = client.put_calendar(team, name, dates=entries, if_match=if_match, ack=ack)
     if as_json:
-        print_json(found)
+        print_json(calendar)
         return
-    print_fields([("calendar", found.name), ("version", str(found.version)), ("dates", str(found.total))])
+    print_fields([("calendar", calendar.name), ("version", str(calendar.version)), ("dates", str(calendar.total))])
 
 
 @app.command()
@@ -94,12 +94,12 @@ def delete(
 
 
 def _entries(given: str) -> list[str]:
-    """What one argument stands for: itself, or what is in its file, which show and show --json write."""
+    """Returns the dates of one argument: itself, or those of its file in the form of show or show --json."""
     if not given.startswith("@"):
         return [given]
     text = options.text_of("DATE", given)
     if text.lstrip()[:1] not in ("[", "{"):
-        # Behind # stands a remark.
+        # What follows a # is a comment.
         return [day for line in text.splitlines() if (day := line.partition("#")[0].strip())]
     value = options.json_of("DATE", text)
     listed = value.get("dates") if isinstance(value, dict) else value

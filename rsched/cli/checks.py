@@ -1,4 +1,4 @@
-"""What servers must be set to, each with the promise it carries and the fix. `fail` breaks a promise; `warn` is unwise."""
+"""Checks how servers are set, with the fix for each finding: `fail` breaks a promise, `warn` is unwise."""
 
 from __future__ import annotations
 
@@ -12,14 +12,21 @@ from rsched.core.errors import Misconfigured
 
 Status = Literal["ok", "warn", "fail"]
 OLDEST_REDIS = (7, 0)
-# Further apart, and logs and displays mislead; due-ness goes by Redis' clock alone, so no run is wrong.
+# With a greater offset logs and displays mislead; no run is wrong, since due times go by Redis' clock alone.
 CLOCK_OFFSET_MS = 500
 # Half of the lease that workers have by default: a primary that is cut off for longer may have renewed what its successor reaps.
 MAX_LAG_S = 30
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """message: what was found. fix: what to do about it, "" where nothing is to be done."""
+    """The result of one check.
+
+    Attributes:
+        name: What was checked.
+        status: "ok", "warn" or "fail".
+        message: What the server has.
+        fix: What to do about it; "" where there is nothing to do.
+    """
 
     name: str
     status: Status
@@ -28,7 +35,11 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def redis_checks(facts: Mapping[str, Any]) -> list[Check]:
-    """What INFO and CONFIG (as `config:<name>`, "" where the server won't tell) say against the promises."""
+    """Checks Redis' settings against the promises.
+
+    Args:
+        facts: The fields of INFO, and CONFIG as `config:<name>` ("" where the server does not tell).
+    """
     return [
         _version(facts),
         _role(facts),
@@ -49,7 +60,7 @@ def _check(name: str, good: bool, message: str, fix: str, *, bad: Status = "fail
 
 
 def _told(facts: Mapping[str, Any], config: str, info: str) -> str:
-    """CONFIG's value, or INFO's where a managed server forbids CONFIG; "" where neither says."""
+    """Returns CONFIG's value, or INFO's where a managed server forbids CONFIG; "" where neither says."""
     value = facts.get(f"config:{config}") or facts.get(info, "")
     return str(value)
 
@@ -110,27 +121,27 @@ def _replicas(facts: Mapping[str, Any]) -> Check:
     if int(told) == 0:
         return Check(name="redis replicas", status="fail", message=f"{count}, min-replicas-to-write 0", fix=fix)
     lag = str(facts.get("config:min-replicas-max-lag", ""))
-    found = f"{count}, min-replicas-to-write {told}, min-replicas-max-lag {lag or 'unknown'}"
+    message = f"{count}, min-replicas-to-write {told}, min-replicas-max-lag {lag or 'unknown'}"
     if not lag.isdigit():
-        return Check(name="redis replicas", status="warn", message=found, fix=fix)
+        return Check(name="redis replicas", status="warn", message=message, fix=fix)
     # 0 switches the limit off altogether.
-    return _check("redis replicas", 0 < int(lag) < MAX_LAG_S, found, fix)
+    return _check("redis replicas", 0 < int(lag) < MAX_LAG_S, message, fix)
 
 
 def clock_check(offset_ms: int) -> Check:
-    """offset_ms: Redis' clock minus this machine's."""
+    """Checks the offset between clocks: Redis' clock minus this machine's (ms)."""
     fix = "let NTP keep both machines' clocks; runs are on time by Redis' clock, logs are by this machine's"
     return _check("clock offset", abs(offset_ms) <= CLOCK_OFFSET_MS, f"{offset_ms} ms", fix, bad="warn")
 
 
-def schema_check(found: int, *, known: int) -> Check:
-    """Whether the database has the schema that this release works with."""
-    fix = "run `rsched migrate`" if found < known else "the database is of a newer release: upgrade rsched"
-    return _check("postgres schema", found == known, f"version {found}, this release has {known}", fix)
+def schema_check(version: int, *, known: int) -> Check:
+    """Checks that the database has the schema version that this release knows."""
+    fix = "run `rsched migrate`" if version < known else "the database is of a newer release: upgrade rsched"
+    return _check("postgres schema", version == known, f"version {version}, this release has {known}", fix)
 
 
 def durability_checks(facts: Mapping[str, str]) -> list[Check]:
-    """facts: settings of Postgres as our sessions have them."""
+    """Checks the settings of Postgres, as sessions of rsched have them, against the promises."""
     commit, fsync = facts.get("synchronous_commit", ""), facts.get("fsync", "")
     return [
         _check(
@@ -142,13 +153,24 @@ def durability_checks(facts: Mapping[str, str]) -> list[Check]:
 
 
 def away(name: str, detail: str, *, variable: str, refuses: bool = False) -> Check:
-    """A server that does not answer, or that answers and refuses: its message says the fix then."""
+    """Returns the failed check of a server that cannot be used.
+
+    Args:
+        name: The server.
+        detail: Its address and error.
+        variable: The setting that names it.
+        refuses: Whether it answers and refuses; its error then says the fix.
+    """
     fix = "fix what it says above" if refuses else f"start it, or correct {variable}"
     return Check(name=name, status="fail", message=detail, fix=fix)
 
 
 def refuse_broken(checks: Sequence[Check]) -> None:
-    """Misconfigured with every promise that cannot be kept on these servers, and its fix."""
+    """Does nothing where all promises can be kept on these servers.
+
+    Raises:
+        Misconfigured: Some cannot; it names all of them, with their fixes.
+    """
     broken = [f"{c.name} ({c.message}): {c.fix}" for c in checks if c.status == "fail"]
     if broken:
         raise Misconfigured("refusing to start: " + "; ".join(broken))

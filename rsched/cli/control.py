@@ -1,4 +1,4 @@
-"""`rsched jobs pause|resume|delete|trigger|backfill|skips`: stopping, starting and repeating what schedules do."""
+"""Stops, starts and repeats what schedules do (`rsched jobs pause|resume|delete|trigger|backfill|skips`)."""
 
 from __future__ import annotations
 
@@ -19,22 +19,27 @@ def _option(name: str, text: str) -> Any:
 
 
 _Job = Annotated[
-    str | None, typer.Argument(metavar="[JOB]", help="A job_id or name; left out: all that match.", show_default=False)
+    str | None,
+    typer.Argument(metavar="[JOB]", help="A job_id or name; leave it out for all jobs that match.", show_default=False),
 ]
-_Tag = Annotated[str | None, _option("--tag", "All jobs with this tag.")]
-_State = Annotated[str | None, _option("--state", "All jobs in this state.")]
-_Name = Annotated[str | None, _option("--name", "All jobs of this name, * for any text.")]
-_All = Annotated[bool, _option("--all", "Do it to all that match, not to one JOB.")]
-_DryRun = Annotated[bool, _option("--dry-run", "Say which jobs it would be, and change nothing.")]
-_Missed = Annotated[str | None, _option("--missed", "What was missed meanwhile: skip, run_once or run_all.")]
-_Key = Annotated[str | None, _option("--idempotency-key", "A repeat with this key gives the same run.")]
+_Tag = Annotated[str | None, _option("--tag", "Take the jobs with this tag.")]
+_State = Annotated[str | None, _option("--state", "Take the jobs in this state.")]
+_Name = Annotated[str | None, _option("--name", "Take the jobs with this name; * stands for any text.")]
+_All = Annotated[bool, _option("--all", "Do it to all jobs that match, not to one JOB.")]
+_DryRun = Annotated[bool, _option("--dry-run", "Print which jobs would change, and change nothing.")]
+_Missed = Annotated[
+    str | None, _option("--missed", "What to do with occurrences missed meanwhile: skip, run_once or run_all.")
+]
+_Key = Annotated[str | None, _option("--idempotency-key", "A repeat with the same key returns the same run.")]
 
 
 def pause(
     job: _Job = None,
     *,
-    note: Annotated[str | None, _option("--note", "Why.")] = None,
-    until: Annotated[str | None, _option("--until", "When it ends by itself: an instant, or such as 2h.")] = None,
+    note: Annotated[str | None, _option("--note", "Say why.")] = None,
+    until: Annotated[
+        str | None, _option("--until", "Resume by itself at this instant, or after a time such as 2h.")
+    ] = None,
     missed: _Missed = None,
     team: Team = None,
     tag: _Tag = None,
@@ -45,14 +50,14 @@ def pause(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Stop a job's occurrences until it is resumed, or those of --all that match."""
-    found: dict[str, Any] = {"note": note, "until": until, "missed": missed}
+    """Pause a job until it is resumed, or all jobs that match."""
+    given: dict[str, Any] = {"note": note, "until": until, "missed": missed}
     matching = _matching(job, everything, dry_run, {"team": team, "tag": tag, "state": state, "name": name})
     with options.client(url) as client:
         if matching is not None:
-            _bulk(client, "pause", matching, dry_run=dry_run, as_json=as_json, **found)
+            _bulk(client, "pause", matching, dry_run=dry_run, as_json=as_json, **given)
             return
-        paused = client.pause_job(str(job), team=team, **found)
+        paused = client.pause_job(str(job), team=team, **given)
     ends = f" until {paused.pause.until}" if paused.pause is not None and paused.pause.until else ""
     print_json(paused) if as_json else typer.echo(f"{paused.job_id} is {paused.state}{ends}")
 
@@ -70,16 +75,16 @@ def resume(
     url: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Let a paused job go on with its next occurrence, or all that match."""
+    """Let a paused job go on with its next occurrence, or all jobs that match."""
     matching = _matching(job, everything, dry_run, {"team": team, "tag": tag, "state": state, "name": name})
     given: dict[str, Any] = {"missed": missed}
     with options.client(url) as client:
         if matching is not None:
             _bulk(client, "resume", matching, dry_run=dry_run, as_json=as_json, **given)
             return
-        found = client.resume_job(str(job), team=team, **given)
-    print_json(found) if as_json else typer.echo(
-        f"{found.job_id} is {found.state}, next {found.next_run_at or 'never'}"
+        resumed = client.resume_job(str(job), team=team, **given)
+    print_json(resumed) if as_json else typer.echo(
+        f"{resumed.job_id} is {resumed.state}, next {resumed.next_run_at or 'never'}"
     )
 
 
@@ -92,7 +97,7 @@ def delete(
     name: _Name = None,
     everything: _All = False,
     dry_run: _DryRun = False,
-    yes: Annotated[bool, _option("--yes", "Do not ask before many are deleted.")] = False,
+    yes: Annotated[bool, _option("--yes", "Do not ask before many jobs are deleted.")] = False,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
@@ -101,8 +106,8 @@ def delete(
     with options.client(url) as client:
         if matching is not None:
             if not (dry_run or yes):
-                there = sum(page.matched for page in _pages(client, "delete", matching, dry_run=True))
-                typer.confirm(f"delete {there} jobs?", abort=True, err=True)
+                matched = sum(page.matched for page in _pages(client, "delete", matching, dry_run=True))
+                typer.confirm(f"delete {matched} jobs?", abort=True, err=True)
             _bulk(client, "delete", matching, dry_run=dry_run, as_json=as_json)
             return
         client.delete_job(str(job), team=team)
@@ -112,8 +117,10 @@ def delete(
 def trigger(
     job: JobRef,
     *,
-    payload: Annotated[str | None, _option("--payload", "Any JSON, or @file; by default the job's.")] = None,
-    overlap: Annotated[str | None, _option("--overlap", "Instead of the job's policy, such as allow.")] = None,
+    payload: Annotated[str | None, _option("--payload", "The payload as JSON, or @file; by default the job's.")] = None,
+    overlap: Annotated[
+        str | None, _option("--overlap", "The overlap policy in place of the job's, such as allow.")
+    ] = None,
     team: Team = None,
     key: _Key = None,
     url: Url = None,
@@ -131,22 +138,24 @@ def trigger(
 def backfill(
     job: JobRef,
     *,
-    start: Annotated[str, _option("--from", "The first instant that counts, such as 2026-10-25T00:00:00Z.")],
-    end: Annotated[str | None, _option("--to", "The first that does not, by default now.")] = None,
-    dry_run: Annotated[bool, _option("--dry-run", "Say how many runs it would be, and owe none.")] = False,
+    start: Annotated[str, _option("--from", "The start of the range, such as 2026-10-25T00:00:00Z.")],
+    end: Annotated[
+        str | None, _option("--to", "The end of the range, which does not belong to it; by default now.")
+    ] = None,
+    dry_run: Annotated[bool, _option("--dry-run", "Print how many runs there would be, and create none.")] = False,
     team: Team = None,
     url: Url = None,
     as_json: Json = False,
 ) -> None:
     """Run the occurrences of a past range that have no run."""
     with options.client(url) as client:
-        found = client.backfill_job(job, start=start, end=end, dry_run=dry_run, team=team)
+        report = client.backfill_job(job, start=start, end=end, dry_run=dry_run, team=team)
     if as_json:
-        print_json(found)
+        print_json(report)
         return
-    verb = "would be pending" if found.dry_run else "are pending"
-    span = f", {found.first} to {found.last}, {found.pace_per_s} a second" if found.occurrences else ""
-    typer.echo(f"{found.occurrences} runs of {found.job_id} {verb}{span}; {found.already} were there already")
+    verb = "would be pending" if report.dry_run else "are pending"
+    span = f", {report.first} to {report.last}, {report.pace_per_s} a second" if report.occurrences else ""
+    typer.echo(f"{report.occurrences} runs of {report.job_id} {verb}{span}; {report.already} were there already")
 
 
 def skips(
@@ -159,12 +168,13 @@ def skips(
 
 
 def add_to(app: typer.Typer) -> None:
+    """Adds these commands to `rsched jobs`."""
     for command in (pause, resume, trigger, delete, backfill, skips):
         app.command()(command)
 
 
 def _matching(job: str | None, everything: bool, dry_run: bool, given: dict[str, str | None]) -> dict[str, Any] | None:
-    """The filter of a bulk request; None where one job is meant."""
+    """Returns the filter of a bulk request; None where one job is meant."""
     others = [f"--{name}" for name in ("tag", "state", "name") if given[name] is not None]
     if job is not None:
         if everything or others or dry_run:

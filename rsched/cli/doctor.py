@@ -1,4 +1,4 @@
-"""`rsched doctor`: the settings in force and whether the servers can keep the promises."""
+"""Prints the settings in force and whether the servers can keep the promises (`rsched doctor`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def doctor(config: ConfigFile = None, data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Print the effective settings and check both servers; exit code 1 where a promise cannot be kept."""
+    """Print the effective settings and check both servers; the exit code is 1 if a promise cannot be kept."""
     import asyncio
 
     from rsched.cli.checks import Check
@@ -43,7 +43,7 @@ def doctor(config: ConfigFile = None, data_dir: DataDir = None, as_json: Json = 
 
 
 def _settings(env: Mapping[str, str], toml: dict[str, Any]) -> dict[str, list[Effective]]:
-    """The shared settings under "all", then what each kind of process has beside them."""
+    """Returns the shared settings under "all", then what each kind of process has beside them."""
     from rsched.core.settings import KINDS, Settings, effective, load
 
     shared = load(Settings, env=env, toml=toml)

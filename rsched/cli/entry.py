@@ -1,10 +1,10 @@
-"""Where the `rsched` command begins: without what a command needs it says what to install, and ends with 2."""
+"""Starts the `rsched` command; where a package is missing it says what to install, and ends with 2."""
 
 from __future__ import annotations
 
 import sys
 
-# Of each package that an extra brings, by the name that is imported: the extra.
+# The extra that brings each package, by the name that is imported.
 _EXTRA_OF = {
     "typer": "cli",
     "rich": "cli",
@@ -25,7 +25,7 @@ _EXTRA_OF = {
 
 
 def main() -> None:
-    """The console script."""
+    """Runs the console script."""
     try:
         from rsched.cli.main import main as command
 

@@ -1,4 +1,4 @@
-"""`rsched forecast`: what comes due in the next hours, drawn minute by minute."""
+"""Draws what comes due in the next hours, minute by minute (`rsched forecast`)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def forecast(
-    hours: Annotated[int, typer.Option("--hours", min=1, max=168, help="How far to look.")] = 24,
-    team: Annotated[str | None, typer.Option("--team", help="Of this team alone.", show_default=False)] = None,
+    hours: Annotated[int, typer.Option("--hours", min=1, max=168, help="How many hours to look ahead.")] = 24,
+    team: Annotated[
+        str | None, typer.Option("--team", help="Count the runs of this team only.", show_default=False)
+    ] = None,
     as_json: Json = False,
     url: Url = None,
 ) -> None:
@@ -54,7 +56,7 @@ def _draw(f: ForecastView, team: str | None) -> None:
 
 
 def rows(f: ForecastView) -> list[tuple[str, str, int]]:
-    """(hour, its minutes as marks, its runs); a mark's height is relative to the highest minute of all."""
+    """Returns (hour, its minutes as marks, its runs); a mark's height is relative to the highest minute of all."""
     start = datetime.fromisoformat(f.from_.replace("Z", "+00:00"))
     out, at = [], 0
     while at < len(f.per_minute):
@@ -67,7 +69,7 @@ def rows(f: ForecastView) -> list[tuple[str, str, int]]:
 
 
 def marks(counts: Sequence[int], peak: int) -> str:
-    """One block a count; whatever is not nothing is seen."""
+    """Returns one block for each count; every count above 0 is visible."""
     top = len(_BLOCKS) - 1
     return "".join(_BLOCKS[0 if n <= 0 else max(1, round(n * top / max(peak, 1)))] for n in counts)
 

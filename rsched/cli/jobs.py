@@ -1,4 +1,4 @@
-"""`rsched jobs ...`: everything about definitions, over the API."""
+"""Creates, shows and changes jobs over the API (`rsched jobs ...`)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ update.add_to(app)
 
 @app.command("list")
 def list_jobs(
-    team: Annotated[str | None, _option("--team", "Of this team only.")] = None,
-    state: Annotated[str | None, _option("--state", "active, paused, completed or invalid.")] = None,
-    name: Annotated[str | None, _option("--name", "Of exactly this name.")] = None,
-    tag: Annotated[str | None, _option("--tag", "With this tag.")] = None,
-    q: Annotated[str | None, _option("--q", "With this in their name.")] = None,
+    team: Annotated[str | None, _option("--team", "List the jobs of this team only.")] = None,
+    state: Annotated[
+        str | None, _option("--state", "List the jobs in this state: active, paused, completed or invalid.")
+    ] = None,
+    name: Annotated[str | None, _option("--name", "List the jobs with exactly this name.")] = None,
+    tag: Annotated[str | None, _option("--tag", "List the jobs with this tag.")] = None,
+    q: Annotated[str | None, _option("--q", "List the jobs with this text in their name.")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
     url: Url = None,
@@ -52,7 +54,7 @@ def show(job: JobRef, team: Team = None, url: Url = None, as_json: Json = False)
 def runs(
     job: JobRef,
     team: Team = None,
-    status: Annotated[str | None, _option("--status", "Only runs in this state, such as DEAD.")] = None,
+    status: Annotated[str | None, _option("--status", "List only runs in this state, such as DEAD.")] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = None,

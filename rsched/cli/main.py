@@ -48,7 +48,7 @@ def _root(
 
 
 def main() -> None:
-    """The console script."""
+    """Runs the command that was typed."""
     if hasattr(sys.stdout, "reconfigure"):
         # Names may hold any character; a terminal of another encoding shows a substitute instead of failing.
         sys.stdout.reconfigure(errors="replace")

@@ -1,4 +1,4 @@
-"""Tables for people, plain columns for pipes, JSON for programs. Errors never come here: they go to standard error."""
+"""Prints tables for people, plain columns for pipes and JSON for programs; errors go to standard error instead."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Rows = Sequence[Sequence[str]]
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, indented."""
+    """Prints one JSON document, indented."""
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def print_table(columns: Sequence[str], rows: Rows, *, styles: Sequence[str] = ()) -> None:
-    """rich on a terminal; tab-separated lines with a header where the output is piped, for cut and awk."""
+    """Prints a table on a terminal, and tab-separated lines with a header for cut and awk where the output is piped."""
     if not sys.stdout.isatty():
         for row in (columns, *rows):
             typer.echo("\t".join(clean(cell) for cell in row))
@@ -36,14 +36,14 @@ def print_table(columns: Sequence[str], rows: Rows, *, styles: Sequence[str] = (
 
 
 def print_fields(pairs: Sequence[tuple[str, str]]) -> None:
-    """One `name  value` line each."""
+    """Prints a `name  value` line for each pair."""
     width = max((len(name) for name, _ in pairs), default=0)
     for name, value in pairs:
         typer.echo(f"{name:<{width}}  {clean(value)}".rstrip())
 
 
 def clean(text: str) -> str:
-    """Text in one line and without control characters: a job's name or error must not move the cursor."""
+    """Returns the text in one line without control characters: a job's name or error must not move the cursor."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 

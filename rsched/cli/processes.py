@@ -1,4 +1,4 @@
-"""`rsched api|scheduler|worker|recorder|migrate|up`: each kind of process, built from its settings."""
+"""Builds each kind of process from its settings (`rsched api|scheduler|worker|recorder|migrate|up`)."""
 
 from __future__ import annotations
 
@@ -29,20 +29,24 @@ _HOMES = {
     "recorder": "rsched.recorder.main:run_recorder",
 }
 MetricsPort = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="Of /metrics, by default none.", show_default=False)
+    int | None,
+    typer.Option(min=0, max=65535, help="The port of /metrics; by default none is served.", show_default=False),
 ]
 # Only these speak to Postgres.
 _WITH_LEDGER = ("api", "recorder")
 
 
 def add_to(app: typer.Typer) -> None:
+    """Adds these commands to `rsched`."""
     for command in (api, scheduler, worker, recorder, migrate, up):
         app.command()(command)
 
 
 def api(
     host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default=False)] = None,
-    port: Annotated[int | None, typer.Option(help="By default 8080.", show_default=False)] = None,
+    port: Annotated[
+        int | None, typer.Option(help="The port to listen on, by default 8080.", show_default=False)
+    ] = None,
     config: ConfigFile = None,
 ) -> None:
     """Serve the HTTP API."""
@@ -56,24 +60,26 @@ def scheduler(metrics_port: MetricsPort = None, config: ConfigFile = None) -> No
 
 def worker(
     app: Annotated[
-        str | None, typer.Option("--app", help="Python functions, as package.module:app.", show_default=False)
+        str | None,
+        typer.Option("--app", help="The app with the Python functions, as package.module:app.", show_default=False),
     ] = None,
     queue: Annotated[
-        list[str] | None, typer.Option("--queue", help="A queue to serve, any number of times.", show_default=False)
+        list[str] | None,
+        typer.Option("--queue", help="A queue to serve; may be given several times.", show_default=False),
     ] = None,
     concurrency: Annotated[
-        int | None, typer.Option(help="Attempts at once, by default 100.", show_default=False)
+        int | None, typer.Option(help="How many attempts run at once, by default 100.", show_default=False)
     ] = None,
     metrics_port: MetricsPort = None,
     config: ConfigFile = None,
 ) -> None:
-    """Fetch runs and call their targets; without --app, http targets."""
+    """Fetch runs and call their targets; without --app, only HTTP targets."""
     options = {"app": app, "queues": tuple(queue) if queue else None, "concurrency": concurrency}
     _serve("worker", config, {**options, "metrics_port": metrics_port})
 
 
 def recorder(metrics_port: MetricsPort = None, config: ConfigFile = None) -> None:
-    """Move what happens in Redis to Postgres, and background_restore Redis from it."""
+    """Record what happens in Redis to Postgres, and restore Redis from it."""
     _serve("recorder", config, {"metrics_port": metrics_port})
 
 
@@ -98,20 +104,24 @@ def migrate(config: ConfigFile = None, as_json: Json = False) -> None:
 
 def up(
     demo: Annotated[bool, typer.Option("--demo", help="Create a few jobs and print each run as it happens.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the API.")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port of the API; 0 takes a free one.")] = 8080,
     data_dir: Annotated[str, typer.Option(help="Where both servers keep their data.")] = "./.rsched",
-    workers: Annotated[int, typer.Option(min=0, max=64, help="Worker processes.")] = 2,
+    workers: Annotated[int, typer.Option(min=0, max=64, help="The number of worker processes.")] = 2,
     app: Annotated[
-        str | None, typer.Option("--app", help="Python functions, as package.module:app.", show_default=False)
+        str | None,
+        typer.Option("--app", help="The app with the Python functions, as package.module:app.", show_default=False),
     ] = None,
     metrics_port: Annotated[
         int,
         typer.Option(
-            min=0, max=65000, help="Of the first process' /metrics, the next ones follow; 0: none but the API's."
+            min=0,
+            max=65000,
+            help="The port of the first process' /metrics, which the others follow; 0 serves none but the API's.",
         ),
     ] = 0,
     exit_after: Annotated[
-        float | None, typer.Option(min=0, metavar="SECONDS", help="Stop by itself.", show_default=False)
+        float | None,
+        typer.Option(min=0, metavar="SECONDS", help="Stop by itself after so many seconds.", show_default=False),
     ] = None,
 ) -> None:
     """Start everything on this machine: both servers, the API, a scheduler, a recorder and workers."""
@@ -136,7 +146,7 @@ def up(
 
 
 def _serve(kind: str, config: str | None, options: dict[str, Any]) -> None:
-    """The whole life of one process. Misconfigured where a setting, or a server's setting, breaks a promise."""
+    """Runs one process from start to end; errors go to its log, and the exit code is 1."""
     from rsched.core.errors import RschedError
     from rsched.core.settings import KINDS, load
     from rsched.runtime.clock import SystemClock
@@ -154,23 +164,23 @@ def _serve(kind: str, config: str | None, options: dict[str, Any]) -> None:
     try:
         run(main)
     except (RschedError, BaseExceptionGroup) as raised:
-        # Into the log, in its format: a fleet's collector reads nothing else.
-        log, found = get_logger(f"rsched.{kind}"), expected(raised)
-        for error in found:
+        # The error goes into the log, in its format, since a fleet's collector reads nothing else.
+        log, errors = get_logger(f"rsched.{kind}"), expected(raised)
+        for error in errors:
             log.error("%s", error)
-        if not found:
-            log.critical("ends by a bug", exc_info=raised)
+        if not errors:
+            log.critical("the process ends because of a bug", exc_info=raised)
         raise typer.Exit(1) from None
 
 
 def _runner(kind: str) -> Callable[..., Awaitable[None]]:
     module, _, name = _HOMES[kind].partition(":")
-    found: Callable[..., Awaitable[None]] = getattr(importlib.import_module(module), name)
-    return found
+    runner: Callable[..., Awaitable[None]] = getattr(importlib.import_module(module), name)
+    return runner
 
 
 async def _servers_ready(kind: str, settings: Settings, stop: anyio.Event, *, clock: Clock) -> bool:
-    """Waits for the servers, which may come up after this process, and checks them. False when stopped meanwhile."""
+    """Waits for the servers, which may start after this process, and checks them; False when stopped meanwhile."""
     from rsched.cli.checks import refuse_broken
     from rsched.cli.servers import ask_postgres, ask_redis
     from rsched.core.errors import Unavailable
@@ -197,7 +207,7 @@ async def _servers_ready(kind: str, settings: Settings, stop: anyio.Event, *, cl
 
 
 async def _sleep_unless(stop: anyio.Event, ms: float, *, clock: Clock) -> None:
-    """Sleeps, but not past a stop."""
+    """Sleeps for so many ms, or until a stop."""
     import anyio
 
     async with anyio.create_task_group() as group:

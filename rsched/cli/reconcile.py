@@ -1,4 +1,4 @@
-"""`rsched reconcile`: one pass of the reconciler now, or a look at what is being restored and reconciled."""
+"""Runs one pass of the reconciler, or shows what is being restored and reconciled (`rsched reconcile`)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _REFRESH_MS = 1000
 
 
 def reconcile(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Find only, repair nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only find; repair nothing.")] = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Follow a restoration and the recorder's own passes instead, until Ctrl-C.")
     ] = False,
-    once: Annotated[bool, typer.Option("--once", help="With --watch: print one line a shard and exit.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="With --watch: print one line for each shard and exit.")] = False,
     config: ConfigFile = None,
     data_dir: DataDir = None,
     as_json: Json = False,
@@ -50,7 +50,7 @@ def reconcile(
             {"found": dict(sorted(found.items())), "repaired": not dry_run, "unsure": unsure, "restoring": waiting}
         )
     elif found:
-        print_table(("KIND", "FOUND" if dry_run else "MENDED"), [(k, str(n)) for k, n in sorted(found.items())])
+        print_table(("KIND", "FOUND" if dry_run else "REPAIRED"), [(k, str(n)) for k, n in sorted(found.items())])
     elif not (waiting or unsure):
         typer.echo("nothing to repair")
     for shard in waiting:
@@ -68,7 +68,7 @@ def reconcile(
 
 
 async def _passes(settings: RecorderSettings, write: bool) -> tuple[Counter[str], int, list[str]]:
-    """What was found, how much could not be judged, and the shards that are being restored. Unavailable."""
+    """Returns what was found, how much could not be judged, and the shards that are being restored."""
     from collections import Counter
 
     from rsched.ledger import Ledger

@@ -16,14 +16,14 @@ app = typer.Typer(cls=Commands, help="See and cancel runs.", no_args_is_help=Tru
 def show(run: RunRef, url: Url = None, as_json: Json = False) -> None:
     """Show one run and its attempts."""
     with options.client(url) as client:
-        found = client.get_run(run)
-    print_json(found) if as_json else shown.run(found)
+        view = client.get_run(run)
+    print_json(view) if as_json else shown.run(view)
 
 
 @app.command()
 def cancel(run: RunRef, url: Url = None, as_json: Json = False) -> None:
-    """Cancel a run; a running attempt is asked to stop."""
+    """Cancel a run; an attempt that is running is asked to stop."""
     with options.client(url) as client:
-        found = client.cancel_run(run)
-    asked = " and asked to stop" if found.status == "RUNNING" else ""
-    print_json(found) if as_json else typer.echo(f"{found.run_id} is {found.status}{asked}")
+        view = client.cancel_run(run)
+    asked = " and asked to stop" if view.status == "RUNNING" else ""
+    print_json(view) if as_json else typer.echo(f"{view.run_id} is {view.status}{asked}")

@@ -1,4 +1,4 @@
-"""Asks both servers what the checks are about."""
+"""Asks both servers for what the checks judge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ _PATIENCE_S = 10
 
 
 async def ask_redis(settings: Settings, *, clock: Clock) -> list[Check]:
-    """The checks of Redis, its clock among them. Unavailable; Misconfigured where the URL is none."""
+    """Returns the checks of Redis, its clock among them.
+
+    Raises:
+        Unavailable: Redis does not answer, or refuses.
+        Misconfigured: The URL is not valid.
+    """
     try:
         tag = shard_tags(settings.shards)[0]
         store = Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
@@ -33,29 +38,33 @@ async def ask_redis(settings: Settings, *, clock: Clock) -> list[Check]:
 
 
 async def ask_postgres(settings: Settings) -> list[Check]:
-    """The checks of Postgres. Unavailable."""
+    """Returns the checks of Postgres.
+
+    Raises:
+        Unavailable: Postgres does not answer, or refuses.
+    """
     try:
         with anyio.fail_after(_PATIENCE_S):
-            found = await database_version(settings.database_url)
+            version = await database_version(settings.database_url)
             facts = await durability_facts(settings.database_url)
     except TimeoutError:
         raise Unavailable("Postgres does not answer in time") from None
-    return [schema_check(found, known=schema_version()), *durability_checks(facts)]
+    return [schema_check(version, known=schema_version()), *durability_checks(facts)]
 
 
 async def ask_both(settings: Settings, *, clock: Clock) -> list[Check]:
-    """All checks; a server that is away is one that fails."""
+    """Returns all checks; a server that is away is a check that fails."""
     checks = []
     address = mask(settings.redis_url)
     try:
-        found = await ask_redis(settings, clock=clock)
-        checks += [Check(name="redis", status="ok", message=address), *found]
+        results = await ask_redis(settings, clock=clock)
+        checks += [Check(name="redis", status="ok", message=address), *results]
     except Unavailable as error:
         checks.append(_away("redis", address, error, variable="RSCHED_REDIS_URL"))
     address = mask(settings.database_url)
     try:
-        found = await ask_postgres(settings)
-        checks += [Check(name="postgres", status="ok", message=address), *found]
+        results = await ask_postgres(settings)
+        checks += [Check(name="postgres", status="ok", message=address), *results]
     except Unavailable as error:
         checks.append(_away("postgres", address, error, variable="RSCHED_DATABASE_URL"))
     return checks

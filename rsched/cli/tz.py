@@ -1,4 +1,4 @@
-"""`rsched tz`: the time-zone data that schedules are computed with."""
+"""Updates due times after new time-zone data (`rsched tz`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from rsched.cli.options import ConfigFile, DataDir, Json
 from rsched.cli.output import print_fields, print_json
 
-app = typer.Typer(help="Time-zone data.", no_args_is_help=True)
+app = typer.Typer(help="Manage time-zone data.", no_args_is_help=True)
 
 
 @app.callback()
@@ -23,12 +23,13 @@ def refresh(
     data_dir: DataDir = None,
     as_json: Json = False,
     redis_url: Annotated[
-        str | None, typer.Option("--redis-url", help="By default RSCHED_REDIS_URL.", show_default=False)
+        str | None,
+        typer.Option("--redis-url", help="The URL of Redis, by default RSCHED_REDIS_URL.", show_default=False),
     ] = None,
 ) -> None:
     """Compute the due times of all jobs that new time-zone data changes, and report them.
 
-    Schedulers do it by themselves when they start with newer data; this shows it, and repeats are harmless.
+    Schedulers do the same when they start with newer data; this command shows it, and repeating it is harmless.
     """
     import anyio
 
@@ -68,4 +69,7 @@ def refresh(
         pairs += [(f"  {zone}", str(n)) for zone, n in report.zones.items()]
         print_fields(pairs)
         if report.late:
-            typer.echo("late jobs settle what they missed first; run this again in a moment", err=True)
+            typer.echo(
+                "late jobs must first apply their misfire policy to what they missed; run this again in a moment",
+                err=True,
+            )

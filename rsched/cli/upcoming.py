@@ -1,4 +1,4 @@
-"""`rsched next`: when a schedule fires, computed here; no server is asked."""
+"""Computes when a schedule fires, without asking any server (`rsched next`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def next_occurrences(
     name: Annotated[str | None, _option("--name", "For H: the job's name.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show in words and by instants when a schedule fires."""
+    """Show in words and as instants when a schedule fires."""
     from rsched.core.errors import invalid
     from rsched.core.instants import parse_instant
     from rsched.core.schedule.preview import preview_of

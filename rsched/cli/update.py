@@ -1,4 +1,4 @@
-"""`rsched jobs update`: some fields of a job anew, all others as they are."""
+"""Changes some fields of a job and leaves all others as they are (`rsched jobs update`)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def update(
         str,
         typer.Argument(
             metavar="CHANGES",
-            help="What changes as a JSON merge patch, or @file: objects are merged, null takes away or sets the default.",
+            help="What changes as a JSON merge patch, or @file: objects are merged, null removes a field or sets its default.",
             show_default=False,
         ),
     ],
     *,
     if_match: Annotated[
-        int | None, typer.Option("--if-match", help="Only where it still has this version.", show_default=False)
+        int | None, typer.Option("--if-match", help="Change it only if it still has this version.", show_default=False)
     ] = None,
     team: Team = None,
     ack: Ack = None,
@@ -41,5 +41,5 @@ def update(
 
 
 def add_to(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Adds the command to `rsched jobs`."""
     app.command()(update)

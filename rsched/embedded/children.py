@@ -1,4 +1,4 @@
-"""What the supervisor needs of the system: a process in a session of its own, its end, private files, ports."""
+"""Starts and ends processes in sessions of their own, writes private files and checks ports, for the supervisor."""
 
 from __future__ import annotations
 
@@ -15,10 +15,18 @@ from rsched.embedded.process import die_with_parent
 
 
 def spawn(argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Call from the main thread, whose end is the child's.
+    """Starts a process that ends with this one; call it from the main thread, since the child ends with its thread.
 
-    By SIGKILL: the servers end at the same moment, so that there is nothing a drain could be told to, and a function
-    in a thread could hold a polite end up for ever.
+    The child ends by SIGKILL: the servers end at the same moment, so that a drain could report to nobody, and a function
+    in a thread could delay a polite end for ever.
+
+    Args:
+        argv: The command line.
+        log: The file that its output is appended to.
+        env: Its environment variables.
+
+    Returns:
+        The process.
     """
     with log.open("ab") as target:
         return subprocess.Popen(
@@ -33,14 +41,14 @@ def spawn(argv: Sequence[str], *, log: Path, env: Mapping[str, str]) -> subproce
 
 
 def sweep(process: subprocess.Popen[bytes]) -> None:
-    """Kills what is left of a process' group, such as children of its own, and reaps it."""
+    """Kills what is left of a process' group, such as its children, and reaps it."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def alive(pid: int) -> bool:
-    """Whether there is such a process, of whatever user, that has not ended."""
+    """Returns whether a process of this id, of whatever user, has not ended."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -56,7 +64,7 @@ def alive(pid: int) -> bool:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replaces the file in one step; only its owner can read it."""
+    """Replaces a file in one step; only its owner can read it."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(fd, "w") as file:
@@ -65,6 +73,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def port_taken(host: str, port: int) -> bool:
+    """Returns whether this port of the address cannot be listened on."""
     with socket.socket() as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,4 +1,4 @@
-"""The demo of `rsched up --demo`: five jobs, a small target, and a line for each run as it starts and ends."""
+"""Runs the demo of `rsched up --demo`: five jobs, a small target, and a line for each run as it starts and ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,14 @@ _FIRST_SECONDS_MS = 8_000
 
 
 async def run_demo(api: str, *, folder: Path, console: Console, clock: Clock) -> None:
-    """Runs until cancelled, beside a deployment that is ready."""
+    """Runs the demo until it is cancelled, beside a deployment that is ready.
+
+    Args:
+        api: The URL of the API.
+        folder: The data folder, where the target's port is remembered.
+        console: Where the lines are printed.
+        clock: This machine's clock.
+    """
     listener, port = await listen(folder)
     async with AsyncClient(api, clock=clock) as client, listener, anyio.create_task_group() as group:
         watch = Watch(client, console, clock=clock)
@@ -37,22 +44,22 @@ async def run_demo(api: str, *, folder: Path, console: Console, clock: Clock) ->
 
 
 def demo_jobs(target: str, *, clock: Clock) -> dict[str, dict[str, Any]]:
-    """The definitions by name, put anew at each start: the one-offs then run again, the others go on."""
+    """Returns the definitions by name, to be put at each start: the one-offs then run again, the others go on."""
     hello = {"type": "http", "url": f"{target}/hello"}
     flaky = {"type": "http", "url": f"{target}/flaky"}
     greet = {"type": "function", "queue": "demo", "function": "demo.greet", "args": ["you"]}
     now = clock.wall_ms()
-    # Without something new in it, the same delay put again would be taken for a repeat of the last request.
-    anew = {"demo_started_at": format_utc(now)}
+    # Without something new in it, putting the same delay again would count as a repeat of the last request.
+    fresh_payload = {"demo_started_at": format_utc(now)}
     return {
         "demo-once": {"schedule": {"at": format_utc(now + 2000)}, "target": hello},
         "demo-delayed": {
             "schedule": {"delay": "4s"},
             "target": flaky,
             "retry": {"base": "500ms", "jitter": "none"},
-            "payload": anew,
+            "payload": fresh_payload,
         },
-        # What passed while nothing ran is not made up for: it would be a line of minutes late at each start.
+        # Occurrences that passed while nothing ran are skipped; otherwise each start would print runs that are minutes late.
         "demo-every-5s": {"schedule": {"every": "5s", "anchor": _ANCHOR}, "target": hello, "misfire_policy": "skip"},
         "demo-every-minute": {"schedule": {"cron": "* * * * *"}, "target": hello, "misfire_policy": "skip"},
         "demo-function": {"schedule": {"every": "10s", "anchor": _ANCHOR}, "target": greet, "misfire_policy": "skip"},
@@ -60,6 +67,7 @@ def demo_jobs(target: str, *, clock: Clock) -> dict[str, dict[str, Any]]:
 
 
 def say_commands(api: str, console: Console) -> None:
+    """Prints three commands to try."""
     command = "rsched" if shutil.which("rsched") else _here(Path(sys.executable).with_name("rsched"))
     where = "" if api.endswith(":8080") else f" --api {api}"
     lines = [
@@ -75,7 +83,7 @@ def say_commands(api: str, console: Console) -> None:
 
 
 def _here(path: Path) -> str:
-    """As it is typed in this folder."""
+    """Returns the command as it is typed in this folder."""
     if not path.exists():
         return f"{sys.executable} -m rsched"
     relative = os.path.relpath(path)

@@ -9,4 +9,5 @@ app = App()
 
 @app.function("demo.greet")
 def greet(name: str) -> str:
+    """Returns a greeting."""
     return f"hello {name}"

@@ -1,4 +1,4 @@
-"""The small HTTP target of the demo: /hello answers 200, /flaky fails the first attempt of each run."""
+"""Serves the small HTTP target of the demo: /hello answers 200, /flaky fails the first attempt of each run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANSWERS = {200: b"HTTP/1.1 200 OK", 404: b"HTTP/1.1 404 Not Found", 500: b"HTTP
 
 
 class Arrival(NamedTuple):
-    """One call of a run. at_ms: by this machine's clock."""
+    """One call of a run; at_ms is its instant by this machine's clock (ms, UTC)."""
 
     job_id: str
     run_id: str
@@ -26,7 +26,11 @@ class Arrival(NamedTuple):
 
 
 async def listen(folder: Path) -> tuple[SocketListener, int]:
-    """On the port of the last time where it is free, so that runs which were left over find their target."""
+    """Listens on the port of the last time where it is free, so that runs which were left over find their target.
+
+    Returns:
+        The listener and its port.
+    """
     remembered = folder / "demo-port"
     try:
         last = int(remembered.read_text())
@@ -40,7 +44,7 @@ async def listen(folder: Path) -> tuple[SocketListener, int]:
 
 
 async def serve(listener: SocketListener, arrived: Callable[[Arrival], None], *, clock: Clock) -> None:
-    """Until cancelled."""
+    """Answers calls until it is cancelled; `arrived` is called with each call of a run."""
 
     async def answer(stream: SocketStream) -> None:
         async with stream:
@@ -59,7 +63,7 @@ async def serve(listener: SocketListener, arrived: Callable[[Arrival], None], *,
 
 
 async def _read(stream: SocketStream) -> tuple[str, dict[str, str]]:
-    """The path and the headers, by lower-case name; the body is read and forgotten."""
+    """Returns the path, and the headers by lower-case name; the body is read and dropped."""
     raw = b""
     while b"\r\n\r\n" not in raw and len(raw) < _MOST:
         raw += await stream.receive()
@@ -74,7 +78,7 @@ async def _read(stream: SocketStream) -> tuple[str, dict[str, str]]:
 
 
 def _arrival(headers: dict[str, str], at_ms: int) -> Arrival | None:
-    """None for a call that is none of rsched's."""
+    """Returns what a call says of its run; None where rsched did not make the call."""
     job, run = headers.get("x-rsched-job-id", ""), headers.get("x-rsched-run-id", "")
     attempt = headers.get("x-rsched-attempt", "")
     if not (job and run and attempt.isdigit()):

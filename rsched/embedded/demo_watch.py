@@ -23,18 +23,24 @@ _PAGE = 10
 
 
 class Watch:
-    """Learns of a start from the target at once, of an end from the API; of function runs all from the API."""
+    """Learns of a start from the target at once and of an end from the API; of function runs it learns all from the API."""
 
     def __init__(self, client: AsyncClient, console: Console, *, clock: Clock) -> None:
         self._client, self._console, self._clock = client, console, clock
         self._names: dict[str, str] = {}
         self._polled: set[str] = set()
-        self._open: dict[str, tuple[str, int]] = {}  # run -> its job, when we last heard of it
+        self._open: dict[str, tuple[str, int]] = {}  # run -> its job, and the last instant (ms, boot clock) of news
         self._said: set[tuple[str, int, str]] = set()
         self._wake = Wake()
 
     async def add(self, job_id: str, name: str, *, polled: bool) -> None:
-        """polled: its starts do not arrive at our target. Says nothing of what has ended before."""
+        """Watches a job from now on; runs that have ended before are not printed.
+
+        Args:
+            job_id: The job's id.
+            name: The name that its lines show.
+            polled: Whether its starts are asked from the API, since they do not arrive at the demo's target.
+        """
         self._names[job_id] = name
         if polled:
             self._polled.add(job_id)
@@ -43,6 +49,7 @@ class Watch:
                     self._said |= {(run.run_id, run.attempt, "started"), (run.run_id, run.attempt, run.status)}
 
     def arrived(self, arrival: Arrival) -> None:
+        """Prints that a run has started, and asks about its end from now on."""
         name = self._names.get(arrival.job_id)
         if name is None:
             return
@@ -54,22 +61,22 @@ class Watch:
         self._wake.set()
 
     async def forever(self) -> None:
-        """Until cancelled."""
+        """Asks the API and prints until it is cancelled."""
         while True:
             now = self._clock.boot_ms()
             # A run whose worker died comes back by itself; one that does not is no longer asked about.
-            self._open = {r: found for r, found in self._open.items() if now - found[1] < _PATIENCE_MS}
+            self._open = {run: entry for run, entry in self._open.items() if now - entry[1] < _PATIENCE_MS}
             for job_id in {job for job, _ in self._open.values()} | self._polled:
                 # While the API is away the supervisor says so.
                 with suppress(RschedError):
                     for run in reversed((await self._client.list_runs_page(job_id, limit=_PAGE)).items):
-                        self._look(self._names[job_id], run)
+                        self._print_news(self._names[job_id], run)
             if self._open:
                 await self._clock.sleep(_SOON_MS)
             else:
                 await self._wake.wait(_IDLE_MS)
 
-    def _look(self, name: str, run: RunView) -> None:
+    def _print_news(self, name: str, run: RunView) -> None:
         polled = run.job_id in self._polled
         if run.started_at is None or not (polled or run.run_id in self._open):
             return
@@ -100,6 +107,6 @@ class Watch:
         at = datetime.fromtimestamp(at_ms / 1000).strftime("%H:%M:%S.%f")[:-3]
         text = Text.assemble((at, "dim"), f"  {name:18} ", (f"{what:10}", style), f" {about}")
         text.rstrip()
-        # Whoever read our output may be gone.
+        # The reader of the output may be gone.
         with suppress(OSError):
             self._console.print(text)

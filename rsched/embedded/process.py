@@ -1,4 +1,4 @@
-"""Child processes that end with their parent, whatever ends it; and the small facts about processes and ports."""
+"""Ends child processes with their parent, whatever ends it; waits for them, stops them, and picks free ports."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from rsched.core.errors import Misconfigured
 from rsched.runtime.clock import Clock
 
 _PR_SET_PDEATHSIG = 1
-_LOOK_MS = 10.0
+_CHECK_MS = 10.0
 
 
 def die_with_parent(number: signal.Signals) -> Callable[[], None]:
-    """A preexec_fn: the kernel sends `number` to the child when the thread that started it is gone, even by SIGKILL.
+    """Returns a preexec_fn by which the kernel signals the child when the thread that started it is gone, even by SIGKILL.
 
     Start children from the main thread only: the signal comes at the end of the starting thread. Elsewhere than on Linux
     there is no such thing, and the function does nothing.
+
+    Args:
+        number: The signal that the child gets.
     """
     libc = ctypes.CDLL(None) if sys.platform == "linux" else None
     parent = os.getpid()
@@ -37,7 +40,7 @@ def die_with_parent(number: signal.Signals) -> Callable[[], None]:
 
 
 def free_port() -> int:
-    """A port of the loopback that nobody listens on now."""
+    """Returns a port of the loopback that nobody listens on now."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return int(s.getsockname()[1])
@@ -46,7 +49,18 @@ def free_port() -> int:
 def wait_until(
     ready: Callable[[], bool], *, child: subprocess.Popen[bytes], name: str, log: Path, clock: Clock
 ) -> None:
-    """Blocks until ready() or Misconfigured, with the end of its log, when the child ends first or after 30 s."""
+    """Blocks until a server is ready.
+
+    Args:
+        ready: Returns whether it is.
+        child: The server's process.
+        name: The server's name in the error.
+        log: The server's log.
+        clock: This machine's clock.
+
+    Raises:
+        Misconfigured: The child ended first or is not ready after 30 s; with the end of its log.
+    """
     deadline = clock.boot_ms() + 30_000
     while not ready():
         ended = child.poll()
@@ -54,11 +68,11 @@ def wait_until(
             tail = log.read_text(errors="replace")[-600:].strip() if log.exists() else ""
             how = f"ended with code {ended}" if ended is not None else "is not ready after 30 s"
             raise Misconfigured(f"the embedded {name} {how}; its log {log} ends with:\n{tail}")
-        clock.sleep_sync(_LOOK_MS)
+        clock.sleep_sync(_CHECK_MS)
 
 
 def stop_child(child: subprocess.Popen[bytes], number: signal.Signals, *, patience_s: float) -> None:
-    """Asks the child to end, and kills it when it does not."""
+    """Asks the child to end by a signal, and kills it when it does not within patience_s seconds."""
     if child.poll() is None:
         child.send_signal(number)
         try:

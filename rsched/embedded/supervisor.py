@@ -16,7 +16,7 @@ from rsched.embedded.children import spawn, sweep, write_private
 from rsched.embedded.table import Entry
 from rsched.runtime.clock import Clock
 
-_LOOK_MS = 50
+_CHECK_MS = 50
 _FIRST_BACKOFF_MS = 500
 _LAST_BACKOFF_MS = 10_000
 _STEADY_MS = 30_000
@@ -27,16 +27,27 @@ Process = subprocess.Popen[bytes]
 
 
 class Server(Protocol):
-    """start() blocks until it answers, on the same port as before."""
+    """A server that the supervisor starts again when it dies."""
 
     child: Process | None
 
-    def start(self) -> None: ...
+    def start(self) -> None:
+        """Blocks until it answers, on the same port as before."""
 
 
 class Supervisor:
-    """say: takes one line for the person who watches. facts: what processes.json says beside the processes. last: is awaited
-    at a stop, when all but the servers have ended.
+    """Starts processes and servers again when they die, and says in processes.json what runs.
+
+    Args:
+        entries: The processes.
+        servers: The servers, by name; they run already.
+        env: The environment variables of the processes.
+        folder: The data folder, with its logs.
+        facts: What processes.json says beside the processes.
+        restart: Whether what dies is started again.
+        clock: This machine's clock.
+        say: Takes one line for the person who watches.
+        last: Awaited at a stop, when all but the servers have ended.
     """
 
     def __init__(
@@ -62,22 +73,22 @@ class Supervisor:
         self._gone: set[str] = set()
 
     async def watch(self, stop: anyio.Event) -> None:
-        """Starts everything and keeps it running until stop is set."""
+        """Starts all processes and keeps everything running until stop is set."""
         self.publish()
         for name in self._entries if not stop.is_set() else ():
             self._start(name)
         self.publish()
         while not stop.is_set():
-            self._look()
-            await self._clock.sleep(_LOOK_MS)
+            self._check()
+            await self._clock.sleep(_CHECK_MS)
 
     def publish(self) -> None:
-        """Says in processes.json what runs now."""
+        """Writes to processes.json what runs now."""
         servers = {n: s.child for n, s in self._servers.items() if s.child is not None and s.child.poll() is None}
         processes = [{"name": n, "pid": p.pid} for n, p in (self._running | servers).items()]
         write_private(self._folder / "processes.json", json.dumps({**self._facts, "processes": processes}, indent=1))
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = self._clock.boot_ms()
         children = {n: s.child for n, s in self._servers.items() if s.child is not None} | self._running
         for name, process in children.items():
@@ -87,7 +98,7 @@ class Supervisor:
                 self._died(name, process.returncode, now)
         for name in [n for n, due_at in self._due.items() if due_at <= now]:
             del self._due[name]
-            self._again(name)
+            self._start_again(name)
 
     def _died(self, name: str, code: int, now: int) -> None:
         if not self._restart:
@@ -105,11 +116,11 @@ class Supervisor:
             )
         self.publish()
 
-    def _again(self, name: str) -> None:
+    def _start_again(self, name: str) -> None:
         try:
             self._start(name)
         except (Misconfigured, Unavailable) as error:
-            # A server that did not come up: its process is dead, so that the next look counts it and waits longer.
+            # A server that did not come up is dead, so that the next check counts it and waits longer.
             self._say(f"{name}: {error}")
             return
         self.publish()
@@ -126,7 +137,7 @@ class Supervisor:
         return self._folder / "logs" / f"{name}.log"
 
     async def stop(self) -> None:
-        """Workers and the scheduler first, then who records and answers, the servers last; the slow ones are killed."""
+        """Ends workers and the scheduler first, then recorder and API, the servers last; kills what is too slow."""
         first = [p for n, p in self._running.items() if self._entries[n].first]
         rest = [p for n, p in self._running.items() if not self._entries[n].first]
         servers = [s.child for s in self._servers.values() if s.child is not None]
@@ -134,7 +145,7 @@ class Supervisor:
         await self._end(rest, signal.SIGTERM, within_ms=_STOP_MS)
         if self._last is not None:
             await self._last()
-        # Both servers take SIGINT for an end at once that keeps everything; SIGTERM lets Postgres wait for its clients.
+        # On SIGINT both servers end at once and keep everything; on SIGTERM Postgres would wait for its clients.
         await self._end(servers, signal.SIGINT, within_ms=_SERVERS_MS)
         self._running.clear()
         (self._folder / "processes.json").unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Which processes `rsched up` runs, with their command lines and environment."""
+"""Says which processes `rsched up` runs, with their command lines and environment."""
 
 from __future__ import annotations
 
@@ -12,9 +12,17 @@ _DRAIN_S = "7"
 
 
 class UpOptions(NamedTuple):
-    """exit_after in seconds; port of the API, 0 for any; restart: whether what dies is started again.
+    """The options of `rsched up`.
 
-    metrics_port: of the first process' /metrics, the others have the ports after it, in the table's order; 0 for none.
+    Attributes:
+        port: The API's port; 0 for any.
+        data_dir: Where both servers keep their data.
+        workers: The number of worker processes.
+        app: The Python functions, as package.module:app.
+        exit_after: After how many seconds it stops by itself; None for never.
+        demo: Whether the demo runs.
+        restart: Whether what dies is started again.
+        metrics_port: The port of the first process' /metrics; the others have the next ones, in the table's order. 0 for none.
     """
 
     port: int = 8080
@@ -28,7 +36,7 @@ class UpOptions(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One process. first: it is asked to stop before the others, which it needs until its end."""
+    """One process; a `first` one is asked to stop before the others, which it needs until its end."""
 
     name: str
     argv: tuple[str, ...]
@@ -36,6 +44,7 @@ class Entry(NamedTuple):
 
 
 def process_table(options: UpOptions) -> tuple[Entry, ...]:
+    """Returns the processes in the order in which they are started."""
     entries = [
         Entry("api", (*_COMMAND, "api")),
         Entry("scheduler", (*_COMMAND, "scheduler"), first=True),
@@ -53,18 +62,26 @@ def process_table(options: UpOptions) -> tuple[Entry, ...]:
 
 
 def metrics_ports(options: UpOptions) -> range:
-    """Of all processes but the API, in the table's order."""
+    """Returns the /metrics ports of all processes but the API, in the table's order."""
     first = options.metrics_port
     return range(first, first + 2 + options.workers + options.demo) if first else range(0)
 
 
 def child_env(base: Mapping[str, str], *, redis_url: str, postgres_url: str, port: int) -> dict[str, str]:
-    own = {
+    """Returns the environment variables of the processes.
+
+    Args:
+        base: The supervisor's own variables.
+        redis_url: The URL of Redis.
+        postgres_url: The URL of Postgres.
+        port: The API's port.
+    """
+    set_here = {
         "RSCHED_REDIS_URL": redis_url,
         "RSCHED_DATABASE_URL": postgres_url,
         "RSCHED_API_HOST": "127.0.0.1",
         "RSCHED_API_PORT": str(port),
     }
-    # RSCHED_UP_* is about the supervisor; the processes refuse variables that they do not know.
-    theirs = {k: v for k, v in base.items() if not k.startswith("RSCHED_UP_")}
-    return {"RSCHED_WORKER_DRAIN_S": _DRAIN_S} | theirs | own
+    # RSCHED_UP_* is for the supervisor; the processes refuse variables that they do not know.
+    inherited = {k: v for k, v in base.items() if not k.startswith("RSCHED_UP_")}
+    return {"RSCHED_WORKER_DRAIN_S": _DRAIN_S} | inherited | set_here

@@ -1,4 +1,4 @@
-"""`rsched up`: both servers and every process on this machine, from one command, in one data folder."""
+"""Runs `rsched up`: both servers and every process on this machine, from one command, in one data folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rsched.worker.app import load_app
 __all__ = ["UpOptions", "run_up"]
 
 _HOST = "127.0.0.1"
-# The servers of one that was killed with -9 hold the folder until they have ended.
+# The servers of an `rsched up` that was killed with -9 keep the folder locked until they have ended.
 _LEFTOVERS_MS = 10_000
 _CLOSE_S = 1.0
 
@@ -46,10 +46,23 @@ async def run_up(
     out: TextIO | None = None,
     table: Callable[[UpOptions], Sequence[Entry]] = process_table,
 ) -> None:
-    """Runs until stop is set or exit_after is over. Call from the main thread. Misconfigured with the fix; Unavailable."""
+    """Runs until stop is set or exit_after is over; call it from the main thread.
+
+    Args:
+        options: The options of the command.
+        stop: Set when the process is asked to stop.
+        clock: This machine's clock.
+        env: The environment variables.
+        out: Where lines for people go; by default standard output.
+        table: Says which processes run.
+
+    Raises:
+        Misconfigured: Something about this machine or the options keeps it from starting, with the fix.
+        Unavailable: Postgres does not answer.
+    """
     console = Console(file=out or sys.stdout, highlight=False, soft_wrap=True)
     if options.app is not None:
-        # Here rather than in workers alone, which would be started again and again.
+        # It is loaded here too, since workers that cannot load it would be started again and again.
         load_app(options.app)
     folder = _folder(options)
     with ExitStack() as stack:
@@ -123,8 +136,8 @@ async def _run(
         try:
             await supervisor.watch(stop)
         finally:
-            # Whatever ended us, nothing may be left behind; it is bounded by itself. The demo's target answers meanwhile,
-            # so that the last runs succeed.
+            # Whatever ends this block, nothing may be left behind; stop() is bounded by itself. The demo's target answers
+            # meanwhile, so that the last runs succeed.
             with anyio.CancelScope(shield=True):
                 _say(console, "stopping")
                 await supervisor.stop()
@@ -133,15 +146,15 @@ async def _run(
 
 
 async def _close(servers: Servers, env: Mapping[str, str], clock: Clock) -> None:
-    """Our own Redis is about to stop: so that the next start knows that it has everything, and waits for no worker."""
+    """Closes the shards of an embedded Redis, so that the next start knows it complete and waits for no worker."""
     if servers.redis is None:
         return
-    theirs = {k: v for k, v in env.items() if not k.startswith("RSCHED_UP_")}
-    settings = load(WorkerSettings, env=theirs, toml={}, options={"redis_url": servers.redis_url})
+    inherited = {k: v for k, v in env.items() if not k.startswith("RSCHED_UP_")}
+    settings = load(WorkerSettings, env=inherited, toml={}, options={"redis_url": servers.redis_url})
     for tag in shard_tags(settings.shards):
         store = Store.open(settings.redis_url, prefix=settings.prefix, shard=tag, clock=clock)
         try:
-            # Without it the next start waits a lease for what was due, and that is all.
+            # Without it the next start only waits one lease for what was due.
             with suppress(Unavailable), anyio.move_on_after(_CLOSE_S):
                 await store.recovery.close()
         finally:
@@ -158,7 +171,7 @@ def _folder(options: UpOptions) -> Path:
 
 
 async def _lock_folder(folder: Path, stack: ExitStack, *, clock: Clock) -> int:
-    """The folder's lock, once the servers of one that was killed have ended. Misconfigured where one is running."""
+    """Locks the folder, once the servers of a killed `rsched up` have ended. Misconfigured where one is running."""
     until = clock.boot_ms() + _LEFTOVERS_MS
     while True:
         try:
@@ -184,6 +197,6 @@ def _its_api(folder: Path) -> str:
 
 
 def _say(console: Console, line: str, *, style: str | None = None) -> None:
-    # A reader of our output that is gone must not keep us from stopping what we started.
+    # A reader of the output that is gone must not keep this process from stopping what it started.
     with suppress(OSError):
         console.print(line, style=style, markup=False)

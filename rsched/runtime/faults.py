@@ -1,4 +1,4 @@
-"""Points between two steps at which a fault run ends this process as kill -9 does; nothing happens unless RSCHED_FAULTS is set.
+"""Ends this process as kill -9 does at a named point between two steps, where RSCHED_FAULTS asks for it.
 
 `RSCHED_FAULTS=recorder.after_commit:3` ends it at the third passing; several points are separated by commas, and the first
 to be reached counts.
@@ -54,27 +54,34 @@ RETENTION = (
 LOAD_LEVEL = ("load_level.before_set", "load_level.after_set")
 POINTS = frozenset((*RECORDER, *OPENING, *HOUSEKEEPING, *RETENTION, *LOAD_LEVEL))
 
-# Of the process rather than of an object: points lie in functions of every layer, and unset they must cost nothing.
+# Module state, because points lie in functions of every layer and must cost nothing where none is set.
 _left: dict[str, int] | None = None
 
 
 def arm(env: Mapping[str, str]) -> None:
-    """Reads RSCHED_FAULTS. Misconfigured where it names no point."""
+    """Reads from RSCHED_FAULTS at which points this process is to end.
+
+    Args:
+        env: The environment variables.
+
+    Raises:
+        Misconfigured: A name in it is not that of a point, or a passing is not a number from 1.
+    """
     global _left
     wanted = env.get(VARIABLE, "")
-    found: dict[str, int] = {}
+    passings: dict[str, int] = {}
     for item in filter(None, wanted.split(",")):
         name, _, passing = item.partition(":")
         if name not in POINTS:
-            raise Misconfigured(f"{VARIABLE}: {name!r} is no fault point; write one of {', '.join(sorted(POINTS))}")
+            raise Misconfigured(f"{VARIABLE}: {name!r} is not a fault point; write one of {', '.join(sorted(POINTS))}")
         if passing and not (passing.isdecimal() and int(passing) > 0):
             raise Misconfigured(f"{VARIABLE}: {item!r}: write the passing as a number from 1, as in {name}:3")
-        found[name] = int(passing or 1)
-    _left = found or None
+        passings[name] = int(passing or 1)
+    _left = passings or None
 
 
 def point(name: str) -> None:
-    """Here the process ends, where it was armed so."""
+    """Marks a point by its name; the process ends here where it was armed for it."""
     if _left is not None:
         _passed(_left, name)
 

@@ -1,7 +1,8 @@
-"""Counters, gauges and histograms that cost a fraction of a microsecond, rendered by prometheus_client.
+"""Counts in counters, gauges and histograms that cost a fraction of a microsecond; prometheus_client renders them.
 
-Of one event loop: nothing here is locked. The client's own instruments lock and cost 0.5 to 2 us an observation, which is too
-much for what is done once a run. Values of the capped label beyond the limit are counted together as `_other`.
+They belong to one event loop, so nothing here is locked. The client's own instruments lock and cost 0.5 to 2 us an
+observation, which is too much for what is done once a run. Values of the capped label beyond the limit are counted together
+as `_other`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,17 @@ Labels = tuple[str, ...]
 
 
 class Declared(NamedTuple):
-    """A metric. of: the kinds of processes that have it. capped: the label whose values are limited. buckets: upper bounds."""
+    """Declares a metric.
+
+    Attributes:
+        name: The name that Prometheus sees.
+        kind: What kind of instrument it is.
+        help: One sentence that says what it measures.
+        of: The kinds of processes that have it.
+        labels: The names of its labels, in order.
+        capped: The label whose number of values is limited; "" for none.
+        buckets: The upper bounds of a histogram's buckets.
+    """
 
     name: str
     kind: Kind
@@ -46,21 +57,30 @@ class Number:
         self.value = 0.0
 
     def inc(self, by: float = 1) -> None:
+        """Adds to the value."""
         self.value += by
 
     def set(self, value: float) -> None:
+        """Replaces the value."""
         self.value = value
 
     def seen(self) -> float:
-        """Changes with every change."""
+        """Returns a number that differs after every change."""
         return self.value
 
     def fold(self, other: Number) -> None:
+        """Adds another one's value to this one."""
         self.value += other.value
 
 
 class Histogram:
-    """counts: by bucket, not cumulative; the last one is above all bounds."""
+    """Counts observations by bucket.
+
+    Attributes:
+        bounds: The upper bounds of the buckets, ascending.
+        counts: How many fell into each bucket, not cumulative; the last bucket is above all bounds.
+        total: The sum of all observations.
+    """
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -70,17 +90,21 @@ class Histogram:
         self.total = 0.0
 
     def observe(self, value: float) -> None:
+        """Counts one observation."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     def seen(self) -> float:
+        """Returns a number that differs after every change."""
         return float(sum(self.counts))
 
     def fold(self, other: Histogram) -> None:
+        """Adds another one's observations to this one."""
         self.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
         self.total += other.total
 
     def cumulative(self) -> list[tuple[str, float]]:
+        """Returns (upper bound, number of observations up to it) for each bucket, as Prometheus wants them."""
         out, below = [], 0
         for bound, count in zip([*map(str, self.bounds), "+Inf"], self.counts, strict=True):
             below += count
@@ -92,7 +116,13 @@ C = TypeVar("C", Number, Histogram)
 
 
 class Family(Generic[C]):
-    """All series of one metric. Take a child by its label values, in the declared order, and keep it no longer than a call."""
+    """All series of one metric.
+
+    Args:
+        declared: What the metric is.
+        make: Makes the instrument of a new series.
+        limit: How many values the capped label may have; further ones are counted together as `_other`.
+    """
 
     def __init__(self, declared: Declared, make: Callable[[], C], *, limit: int = LIMIT) -> None:
         self.declared, self._limit = declared, limit
@@ -104,8 +134,9 @@ class Family(Generic[C]):
         self._values: dict[str, tuple[float, int]] = {}
 
     def child(self, *labels: str) -> C:
-        found = self._by_key.get(labels)
-        return self._add(labels) if found is None else found
+        """Returns the series of these label values, in the declared order; keep it no longer than a call."""
+        child = self._by_key.get(labels)
+        return self._add(labels) if child is None else child
 
     def _add(self, labels: Labels) -> C:
         key = labels
@@ -116,19 +147,19 @@ class Family(Generic[C]):
                     key = self._other(labels)
                 else:
                     self._values[value] = (-1.0, 0)
-        found = self._shown.get(key)
-        if found is None:
-            found = self._shown[key] = self._make()
+        child = self._shown.get(key)
+        if child is None:
+            child = self._shown[key] = self._make()
         if len(self._by_key) > len(self._shown) + _ALIASES:
             self._by_key = dict(self._shown)
-        self._by_key[labels] = found
-        return found
+        self._by_key[labels] = child
+        return child
 
     def _other(self, labels: Labels) -> Labels:
         return (*labels[: self._at], OTHER, *labels[self._at + 1 :])
 
     def age(self) -> None:
-        """Once a scrape. Where there is no room for more values, folds those that had nothing for long into `_other`."""
+        """Folds values that had nothing for long into `_other` where there is no room for more; call it once a scrape."""
         if self._at < 0 or len(self._values) < self._limit:
             return
         sums: dict[str, float] = dict.fromkeys(self._values, 0.0)
@@ -161,20 +192,24 @@ class Family(Generic[C]):
         return len(self._shown)
 
     def series(self) -> Iterator[tuple[Labels, C]]:
+        """Yields (label values, instrument) of each series that is shown."""
         yield from self._shown.items()
 
 
 class Numbers(Family[Number]):
+    """All series of one counter or gauge."""
+
     def __init__(self, declared: Declared, *, limit: int = LIMIT) -> None:
         super().__init__(declared, Number, limit=limit)
 
     def replace(self, values: Iterable[tuple[Labels, float]]) -> None:
-        """For gauges that are read as a whole: what is not among them is gone."""
+        """Replaces all series, for gauges that are read as a whole; a series that is not among them is gone."""
         self._by_key, self._shown, self._values = {}, {}, {}
         for labels, value in values:
             self.child(*labels).set(value)
 
     def metric(self) -> Metric:
+        """Returns the metric as prometheus_client renders it."""
         d = self.declared
         family = (CounterMetricFamily if d.kind == "counter" else GaugeMetricFamily)(d.name, d.help, labels=d.labels)
         for labels, number in self.series():
@@ -183,10 +218,13 @@ class Numbers(Family[Number]):
 
 
 class Histograms(Family[Histogram]):
+    """All series of one histogram."""
+
     def __init__(self, declared: Declared, *, limit: int = LIMIT) -> None:
         super().__init__(declared, lambda: Histogram(declared.buckets), limit=limit)
 
     def metric(self) -> Metric:
+        """Returns the metric as prometheus_client renders it."""
         d = self.declared
         family = HistogramMetricFamily(d.name, d.help, labels=d.labels)
         for labels, histogram in self.series():

@@ -1,4 +1,4 @@
-"""Structured logs: one line an event, for people (console) or machines (JSON)."""
+"""Writes structured logs, one line for each event, for people (console) or machines (JSON)."""
 
 from __future__ import annotations
 
@@ -51,15 +51,22 @@ class _Json(logging.Formatter):
 
 
 def setup_logging(process: str, fmt: Literal["console", "json"], level: str = "INFO") -> None:
-    """Sends all logs of this process to standard error."""
+    """Sends all logs of this process to standard error.
+
+    Args:
+        process: The process' name, which each line carries.
+        fmt: "console" for people, "json" for machines.
+        level: The lowest level that is written.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json(process) if fmt == "json" else _Console(process))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # Says each attempt to connect that failed; that the server is away, and back, is said once by who uses it.
+    # The pool logs every failed attempt to connect; whoever uses it logs once that the server is away and once that it is back.
     logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
 
 
 def get_logger(name: str) -> logging.Logger:
+    """Returns the logger of this name, such as rsched.worker."""
     return logging.getLogger(name)

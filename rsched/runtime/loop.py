@@ -1,4 +1,4 @@
-"""Loops as steps: `step()` does one bounded piece of work and says whether there is more; the runner does the waiting."""
+"""Runs loops as steps: `step()` does one bounded piece of work and returns whether there is more; the runner waits."""
 
 from __future__ import annotations
 
@@ -17,16 +17,24 @@ Step = Callable[[], Awaitable[bool]]
 
 
 class Wake:
-    """A level that is set by events and cleared by whoever waited for it."""
+    """A flag that events set and that whoever waited for it clears."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
     def set(self) -> None:
+        """Sets it, which wakes whoever waits."""
         self._event.set()
 
     async def wait(self, timeout_ms: float) -> bool:
-        """True when set in time. Clears it. A timeout under 1 ms counts as 1 ms, so that it never means for ever."""
+        """Waits until it is set, and clears it.
+
+        Args:
+            timeout_ms: How long to wait at most (ms); less than 1 counts as 1, so that it never means for ever.
+
+        Returns:
+            Whether it was set in time.
+        """
         try:
             async with asyncio.timeout(max(timeout_ms, 1) / 1000):
                 await self._event.wait()
@@ -37,10 +45,14 @@ class Wake:
 
 
 class Outage:
-    """Says once that something is away and once that it is back, and grows the pause between tries, with jitter.
+    """Logs once that a server is away and once that it answers again, and lengthens the pause between tries, with jitter.
 
-    What people have to fix is said once of each kind, also where it shows only after another outage: a server that came back
-    with another password must not pass for one that is still away.
+    An error that people have to fix is logged once of each kind, also where it appears only after another outage: a server
+    that came back with another password must not look like one that is still away.
+
+    Args:
+        name: What waits, as the log names it.
+        log: Where it is logged.
     """
 
     def __init__(self, name: str, log: logging.Logger) -> None:
@@ -49,7 +61,7 @@ class Outage:
         self._needs_fixing: set[str] = set()
 
     def failed(self, error: Exception) -> float:
-        """The pause in ms before the next try."""
+        """Logs a new failure, and returns the pause before the next try (ms)."""
         kind = str(error).partition(":")[0] if isinstance(error, NeedsFixing) else ""
         if self._tries == 0 or (kind and kind not in self._needs_fixing):
             self._log.warning("%s: waiting: %s", self._name, error)
@@ -60,6 +72,7 @@ class Outage:
         return float(pause * random.uniform(0.5, 1))
 
     def over(self) -> None:
+        """Logs the end of an outage; does nothing where there was none."""
         if self._tries:
             self._log.warning("%s: goes on after %d tries", self._name, self._tries)
             self._tries = 0
@@ -69,7 +82,16 @@ class Outage:
 async def run_steps(
     step: Step, *, name: str, clock: Clock, wake: Wake, idle_ms: Callable[[], float] | float, log: logging.Logger
 ) -> None:
-    """Runs steps until cancelled; waits for `wake` or idle_ms when there is no more, with backoff while unavailable."""
+    """Runs steps until it is cancelled, with backoff while a server is unavailable.
+
+    Args:
+        step: Does one bounded piece of work, and returns whether there is more.
+        name: The loop's name in the log.
+        clock: This machine's clock.
+        wake: Ends the wait that follows a step without more work.
+        idle_ms: How long that wait lasts at most (ms), or what returns it.
+        log: Where outages are logged.
+    """
     outage = Outage(name, log)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Serves GET /metrics of a process that has no HTTP server of its own; nothing else, to a few readers at a time."""
+"""Serves GET /metrics, and nothing else, for a process without an HTTP server; to a few readers at a time."""
 
 from __future__ import annotations
 
@@ -18,18 +18,29 @@ _HEAD_BYTES = 8192
 _TIMEOUT_S = 5.0
 
 
-class RecorderSettingsPart(Protocol):
-    """What of a process' settings is used here. metrics_port 0: not served."""
+class MetricsSettings(Protocol):
+    """The settings of a process that are used here."""
 
     @property
-    def metrics_host(self) -> str: ...
+    def metrics_host(self) -> str:
+        """The address to listen on."""
+
     @property
-    def metrics_port(self) -> int: ...
+    def metrics_port(self) -> int:
+        """The port to listen on; 0 for no metrics."""
 
 
 @asynccontextmanager
-async def served(metrics: Metrics, settings: RecorderSettingsPart) -> AsyncIterator[None]:
-    """Answers while the block runs. Misconfigured where the port is taken."""
+async def served(metrics: Metrics, settings: MetricsSettings) -> AsyncIterator[None]:
+    """Answers while the block runs.
+
+    Args:
+        metrics: What is served.
+        settings: Where it is served.
+
+    Raises:
+        Misconfigured: The port cannot be listened on.
+    """
     if not settings.metrics_port:
         yield
         return
@@ -42,15 +53,32 @@ async def served(metrics: Metrics, settings: RecorderSettingsPart) -> AsyncItera
 
 
 class MetricsServer:
+    """A small HTTP server of one page.
+
+    Args:
+        metrics: What is served.
+
+    Attributes:
+        port: The port that it listens on; 0 before it is started.
+    """
+
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._server: asyncio.Server | None = None
-        # In the order in which they came, so that one too many closes the oldest: idle ones must not keep a scrape out.
+        # In the order of their arrival, so that one too many closes the oldest: idle readers must not keep a scrape out.
         self._writers: dict[asyncio.StreamWriter, None] = {}
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        """port 0 lets the system choose; self.port tells. Misconfigured where it can't be had."""
+        """Starts to listen.
+
+        Args:
+            host: The address to listen on.
+            port: The port to listen on; 0 lets the system choose one.
+
+        Raises:
+            Misconfigured: The port cannot be listened on.
+        """
         try:
             self._server = await asyncio.start_server(self._serve, host, port, limit=_HEAD_BYTES)
         except OSError as error:
@@ -63,6 +91,7 @@ class MetricsServer:
         get_logger(f"rsched.{self._metrics.kind}").info("metrics are at http://%s:%d/metrics", host, self.port)
 
     def close(self) -> None:
+        """Stops listening and ends all connections."""
         if self._server is not None:
             self._server.close()
         for writer in list(self._writers):

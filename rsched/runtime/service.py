@@ -15,7 +15,11 @@ Main = Callable[[anyio.Event], Awaitable[None]]
 
 
 async def run_service(main: Main) -> None:
-    """Calls main with an event that the first SIGTERM or SIGINT sets; main then ends in its own time."""
+    """Calls main with an event that the first SIGTERM or SIGINT sets; main then ends by itself.
+
+    Args:
+        main: The process' main coroutine.
+    """
     stop = anyio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -24,7 +28,14 @@ async def run_service(main: Main) -> None:
 
 
 def run(main: Main) -> None:
-    """The whole life of a service process, on uvloop where there is one. Misconfigured where RSCHED_FAULTS names no point."""
+    """Runs a service process from start to end, on uvloop where it is installed.
+
+    Args:
+        main: The process' main coroutine; it gets the event that asks it to stop.
+
+    Raises:
+        Misconfigured: RSCHED_FAULTS names something that is not a fault point.
+    """
     faults.arm(os.environ)
     try:
         import uvloop

@@ -1,4 +1,4 @@
-"""After a shard was opened anew: say which attempts are active, before anything else is fetched or finished."""
+"""Tells Redis, after a recovery of the shard, which attempts are active, before anything else is fetched or finished."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from rsched.worker.ports import WorkerRuns
 
 
 class Adoption:
-    """era counts the recoveries seen: an answer that spans two eras says nothing about a run that Redis may have lost."""
+    """Confirms a worker's active attempts to a shard that has recovered.
+
+    Attributes:
+        era: How many recoveries this worker has seen. An answer to a request of an earlier era says nothing about a run, since
+            Redis may have lost the run in between.
+    """
 
     def __init__(
         self, runs: WorkerRuns, worker: WorkerId, *, active: ActiveAttempts, queues: Sequence[str], lease_ms: int,
@@ -27,14 +32,24 @@ class Adoption:
         self.era = 0
 
     async def on_new_generation(self) -> None:
-        """Called by the store when a reply shows a new generation, before it goes on with the verb."""
-        # Before the first await: other tasks must not slip through settle() meanwhile.
+        """Adopts at once; the store calls this when a reply shows a new generation, before it goes on with the verb.
+
+        Raises:
+            ShardClosed: The shard is still closed.
+            Unavailable: Redis does not answer.
+        """
+        # Before the first await: other tasks must not slip through ensure_adopted() meanwhile.
         self._due = True
         self.era += 1
-        await self.settle()
+        await self.ensure_adopted()
 
-    async def settle(self) -> None:
-        """Returns once Redis knows what is active. ShardClosed or Unavailable; then it is still due."""
+    async def ensure_adopted(self) -> None:
+        """Returns once Redis knows which attempts are active; after an error the adoption is still due.
+
+        Raises:
+            ShardClosed: The shard is still closed.
+            Unavailable: Redis does not answer.
+        """
         while self._due:
             async with self._lock:
                 if self._due:
@@ -42,18 +57,20 @@ class Adoption:
 
     async def _adopt(self) -> None:
         era, sent = self.era, self._clock.boot_ms()
-        # Ended ones too: their result is not acknowledged and will be presented. Not those whose lease is over.
-        mine = [
+        # Attempts that have ended are among them, since their results are still to be sent; those whose lease is over are not.
+        confirmed = [
             a for a in self._active.all()
             if a.ended or (a.deadline > sent and not (a.stopping is not None and a.stopping.forfeits))
         ]  # fmt: skip
-        items = [(a.run, a.attempt, a.fence) for a in mine]
+        items = [(a.run, a.attempt, a.fence) for a in confirmed]
         tags = await self._runs.adopt(self._worker, lease_ms=self._lease_ms, queues=self._queues, items=items)
-        for a, tag in zip(mine, tags, strict=True):
+        for a, tag in zip(confirmed, tags, strict=True):
             if tag == "ok":
                 a.deadline = max(a.deadline, sent + self._lease_ms - self._margin_ms)
             elif not a.ended:
                 a.stop(Stop.LOST, self._clock.boot_ms())
-        self._log.warning("adopted after a recovery", extra={"fields": {"active": len(mine), "kept": tags.count("ok")}})
+        self._log.warning(
+            "adopted after a recovery", extra={"fields": {"active": len(confirmed), "kept": tags.count("ok")}}
+        )
         if era == self.era:
             self._due = False

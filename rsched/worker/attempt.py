@@ -1,4 +1,4 @@
-"""The attempts that this worker holds, and why one is stopped."""
+"""The attempts that this worker runs, and the reasons for which one is stopped."""
 
 from __future__ import annotations
 
@@ -13,30 +13,40 @@ from rsched.worker.context import JobContext, at, traceparent
 
 
 class Stop(enum.IntEnum):
-    """Why an attempt is stopped. A greater reason overrides a lesser one.
+    """Why an attempt is stopped; a greater reason overrides a lesser one.
 
-    SHUTDOWN: the drain is over. TIMEOUT: the job's own. CANCEL: somebody asked. GIVEBACK: the drain began before it was
-    started. LEASE: not renewed in time. LOST: Redis says the attempt is no longer ours.
+    Attributes:
+        SHUTDOWN: The worker's time to drain is over.
+        TIMEOUT: The attempt ran longer than its job's timeout.
+        CANCEL: Somebody cancelled the run.
+        REQUEUE: The drain began before the attempt was started, so its run goes back to the queue.
+        LEASE: The lease was not renewed in time.
+        LOST: Redis says that this worker no longer has the attempt.
     """
 
     SHUTDOWN = 1
     TIMEOUT = 2
     CANCEL = 3
-    GIVEBACK = 4
+    REQUEUE = 4
     LEASE = 5
     LOST = 6
 
     @property
     def forfeits(self) -> bool:
-        """Another attempt may be under way: neither renew nor finish this one."""
+        """Whether another attempt may be under way, so that this one is neither renewed nor finished."""
         return self >= Stop.LEASE
 
 
 class Attempt:
-    """deadline: boot ms at which it must have stopped, because its lease ends soon after.
+    """One attempt at a run, from its fetch until Redis has acknowledged its end.
 
-    started_at: Redis-clock ms right before the target was called, 0 before that. stop_at: boot ms of the first request
-    to stop. ended: the target is over and its result waits for Redis' acknowledgement.
+    Attributes:
+        deadline: Instant (ms, boot clock) at which it must have stopped, because its lease ends soon after.
+        started_at: Instant (ms, Redis' clock) right before the target was called; 0 before that.
+        stop_at: Instant (ms, boot clock) of the first request to stop; 0 before that.
+        stopping: The greatest reason to stop so far; None while there is none.
+        ended: Whether the target is over, so that the result waits for Redis' acknowledgement.
+        reported: Whether the watchdog has reported it as stuck.
     """
 
     __slots__ = (
@@ -61,7 +71,12 @@ class Attempt:
         self.reported = False
 
     def stop(self, reason: Stop, now_ms: int) -> None:
-        """Asks it to stop (in the event loop's thread only); now_ms by the boot clock. Harmless when it has ended."""
+        """Asks the attempt to stop; does nothing when it has ended. Only the event loop's thread may call it.
+
+        Args:
+            reason: Why it stops.
+            now_ms: The instant of the request (ms, boot clock).
+        """
         if self.ended or (self.stopping is not None and reason <= self.stopping):
             return
         if self.stopping is None:
@@ -71,6 +86,7 @@ class Attempt:
             self.task.cancel()
 
     def context(self) -> JobContext:
+        """Returns what a Python function may ask about its run."""
         d = self.definition
         return JobContext(
             job_id=JobId(self.run[:15]),
@@ -88,9 +104,10 @@ class Attempt:
 
 
 class ActiveAttempts:
-    """All attempts from fetch until Redis has acknowledged their end. Read by the lease threads, changed by the loop.
+    """All attempts of a worker from their fetch until Redis has acknowledged their end.
 
-    Keyed by fence: a run may be fetched again before the answer to its last finish is here.
+    The event loop changes it and the lease threads read it. Its key is the fence, because a run may be fetched again before
+    the answer to its last finish arrives.
     """
 
     def __init__(self) -> None:
@@ -98,18 +115,22 @@ class ActiveAttempts:
         self._attempts: dict[int, Attempt] = {}
 
     def add(self, attempt: Attempt) -> None:
+        """Adds an attempt that was fetched."""
         with self._lock:
             self._attempts[attempt.fence] = attempt
 
     def remove(self, attempt: Attempt) -> None:
+        """Removes an attempt whose end is acknowledged; does nothing when it is not there."""
         with self._lock:
             self._attempts.pop(attempt.fence, None)
 
     def all(self) -> list[Attempt]:
+        """Returns a copy of all attempts, ended ones among them."""
         with self._lock:
             return list(self._attempts.values())
 
     def running(self) -> list[Attempt]:
+        """Returns the attempts whose target is not over yet."""
         return [a for a in self.all() if not a.ended]
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""One attempt from its start to its outcome."""
+"""Runs one attempt from its start to its outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rsched.store.run_values import FinishItem
 from rsched.worker.attempt import Attempt, Stop
 from rsched.worker.targets.base import Callers, TargetFailed
 
-# Ended is called once for each attempt; None where there is nothing to finish: requeued, or no longer ours.
+# Called once for each attempt. The item is None where there is nothing to finish: the run was requeued, or its lease is lost.
 Ended = Callable[[Attempt, FinishItem | None], None]
 
 _CANCELLED = "cancelled"
@@ -24,11 +24,11 @@ _SHUTDOWN = "the worker was shut down before the attempt ended"
 
 
 class LeaseOver(Exception):
-    """The lease may be over: the process was stopped, or starved, since the run was fetched."""
+    """Says that the lease may be over, because the process was suspended or starved since the run was fetched."""
 
 
 class Counters:
-    """Attempts by how they ended, since the process started."""
+    """Counts attempts by how they ended, since the process started."""
 
     __slots__ = ("cancelled", "dead", "dropped", "fetched", "requeued", "retrying", "succeeded")
 
@@ -38,10 +38,17 @@ class Counters:
 
 
 def describe(error: BaseException) -> str:
-    """The error text of a failed attempt: text that Redis and Postgres take, whatever the exception says."""
+    """Returns the error text of a failed attempt, without what Redis or Postgres would refuse.
+
+    Args:
+        error: Whatever the target raised.
+
+    Returns:
+        The exception's type and text; of a TargetFailed the text alone.
+    """
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001 - an exception of somebody's whose __str__ is broken
+    except Exception:  # noqa: BLE001 - the __str__ of a user's exception may be broken
         text = ""
     if not isinstance(error, TargetFailed):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
@@ -49,7 +56,18 @@ def describe(error: BaseException) -> str:
 
 
 class Executor:
-    """run() is the body of an attempt's task; it never raises, except when the worker itself is cancelled."""
+    """Calls the target of an attempt and decides its outcome.
+
+    Args:
+        targets: What calls a target, by the kind of target.
+        now_ms: Reads Redis' clock (ms).
+        ended: Called once for each attempt, with the item to finish it by.
+        counters: Where ends are counted.
+        clock: This machine's clock.
+        rng: The source of the jitter of retries.
+        log: Where dropped attempts are logged.
+        metrics: Where lateness is observed.
+    """
 
     def __init__(
         self, callers: Callers, *, now_ms: Callable[[], int], ended: Ended, counters: Counters,
@@ -61,6 +79,7 @@ class Executor:
         self._loop = asyncio.get_running_loop()
 
     async def run(self, attempt: Attempt) -> None:
+        """Runs the attempt in the current task; raises only where the worker itself is cancelled."""
         task = attempt.task = asyncio.current_task()
         error: str | None = None
         try:
@@ -78,10 +97,10 @@ class Executor:
             elif task.cancelling():
                 raise
             else:
-                # Not ours: the function awaited something that was cancelled.
+                # The worker did not cancel it: the function awaited something that was cancelled.
                 error = "CancelledError"
         except LeaseOver:
-            # Not by stop(): it would cancel this very task, after the call that it is meant for.
+            # Without stop(), which would cancel this very task although the target has not been called.
             attempt.stopping = Stop.LEASE
         except (Exception, SystemExit, KeyboardInterrupt, BaseExceptionGroup) as failure:  # noqa: BLE001 - whatever a target raises is its attempt's failure
             error = describe(failure)
@@ -116,7 +135,7 @@ class Executor:
                     extra={"fields": {"run": attempt.run, "fence": attempt.fence}},
                 )
                 return None
-            if stop is Stop.GIVEBACK and not attempt.started_at:
+            if stop is Stop.REQUEUE and not attempt.started_at:
                 counters.requeued += 1
                 return None
             if stop is Stop.CANCEL:

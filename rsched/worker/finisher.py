@@ -1,4 +1,4 @@
-"""Tells Redis how attempts ended, in batches. A result is kept until Redis has answered for it."""
+"""Tells Redis how attempts ended, in batches, and keeps each result until Redis has answered for it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ from rsched.worker.attempt import ActiveAttempts, Attempt
 from rsched.worker.ports import WorkerRuns
 
 BATCH = 200
-GATHER_MS = 2.0  # costs a quiet run nothing that matters, and makes one call of a burst's results
+# Short enough to delay a single run by nothing that matters, long enough to send the results of a burst in one call.
+GATHER_MS = 2.0
 
 
 class Finisher:
-    """One call at a time. Its request number is repeated while the answer is unknown, so a repeat changes nothing."""
+    """Sends results, one call at a time; a repeat has the same request number, so that it changes nothing.
+
+    Attributes:
+        wake: Set when there is a first result to send.
+        emptied: Set when all results are acknowledged.
+        refused: How many results Redis has refused.
+    """
 
     def __init__(
         self,
@@ -42,6 +49,7 @@ class Finisher:
         self.refused = 0
 
     def put(self, attempt: Attempt, item: FinishItem) -> None:
+        """Takes the result of an attempt, to be sent with the next batch."""
         self._pending.append((attempt, item))
         if len(self._pending) == 1:
             self.wake.set()
@@ -50,6 +58,12 @@ class Finisher:
         return len(self._pending) + len(self._batch)
 
     async def step(self) -> bool:
+        """Sends one batch, and returns whether there is more to send.
+
+        Raises:
+            ShardClosed: The shard is closed; the batch is sent again with the next step.
+            Unavailable: Redis does not answer; the batch is sent again with the next step.
+        """
         if not self._batch:
             if not self._pending:
                 return False
@@ -58,11 +72,12 @@ class Finisher:
             self._batch = [self._pending.popleft() for _ in range(min(BATCH, len(self._pending)))]
             self._request += 1
             self._era = self._adoption.era
-        await self._adoption.settle()
+        await self._adoption.ensure_adopted()
         tags = await self._runs.finish(self._worker, request=self._request, items=[item for _, item in self._batch])
         again = []
         for entry, tag in zip(self._batch, tags, strict=True):
-            # Redis may have lost the run, or adopted it again after an answer of which we don't know: present it anew.
+            # A recovery came in between: Redis may have lost the run, or adopted it again after an answer that was
+            # lost. Send it again.
             if tag != "ok" and self._era != self._adoption.era:
                 again.append(entry)
                 continue

@@ -1,4 +1,4 @@
-"""A worker process: settings in, until asked to stop."""
+"""Builds a worker process from its settings and runs it until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log = get_logger("rsched.worker")
 
 
 def new_worker_id() -> WorkerId:
-    """Different for each process, so that nothing is taken for a repeat of what another one asked."""
+    """Returns a new id for each process, so that no request is taken for a repeat of another process' one."""
     return WorkerId("w_" + short_hash(secrets.token_hex(16), 8))
 
 
@@ -37,7 +37,16 @@ def queues_of(settings: WorkerSettings, app: App) -> tuple[str, ...]:
 
 
 async def run_worker(settings: WorkerSettings, stop: anyio.Event, *, clock: Clock) -> None:
-    """Until stop is set and the drain is over. Misconfigured where the app cannot be loaded."""
+    """Runs until stop is set and the drain is over.
+
+    Args:
+        settings: The worker's settings; several shards share its concurrency.
+        stop: Set when the process is asked to stop.
+        clock: This machine's clock.
+
+    Raises:
+        Misconfigured: The app cannot be loaded, or the metrics port is taken.
+    """
     app = load_app(settings.app) if settings.app is not None else App()
     worker, queues = new_worker_id(), queues_of(settings, app)
     share = max(1, settings.concurrency // settings.shards)

@@ -1,6 +1,6 @@
-"""A worker's loops over one shard: fetch, execute, finish, verify; and its drain.
+"""Runs a worker's loops over one shard (fetch, execute, finish, verify) and its drain.
 
-Fetch is the heartbeat and the only source of leases. What is fetched is in `active` until Redis has answered for its end.
+Fetch is the heartbeat and the only source of leases. A fetched attempt is in `active` until Redis has answered for its end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rsched.worker.adoption import Adoption
 from rsched.worker.attempt import ActiveAttempts, Attempt, Stop
 from rsched.worker.execute import Counters, Executor
 from rsched.worker.finisher import Finisher
-from rsched.worker.lease import EXIT_STUCK, Renewal, StepThread, Watchdog, poster, settle
+from rsched.worker.lease import EXIT_STUCK, LeaseLimits, Renewal, StepThread, Watchdog, extend_deadlines, poster
 from rsched.worker.ports import Renewer, WorkerStore
 from rsched.worker.targets.base import Callers
 
@@ -42,7 +42,16 @@ _LISTEN_AGAIN_MS = 1000.0
 
 
 class Limits(NamedTuple):
-    """margin_ms: an attempt stops this long before its lease ends. drain_ms: what running attempts get on SIGTERM."""
+    """What a worker may use of one shard, and its times.
+
+    Attributes:
+        concurrency: How many attempts may run at once.
+        lease_ms: How long a lease lasts from its last renewal (ms).
+        renew_ms: The pause between two renewals (ms).
+        margin_ms: How long before its lease ends an attempt must have stopped (ms).
+        drain_ms: How long running attempts may go on after SIGTERM (ms).
+        poll_ms: The pause of a loop that has nothing to do and is not woken (ms).
+    """
 
     concurrency: int
     lease_ms: int
@@ -53,6 +62,21 @@ class Limits(NamedTuple):
 
 
 class Runtime:
+    """A worker's attempts of one shard.
+
+    Args:
+        store: The shard's store.
+        renewer: Renews leases from a thread of its own.
+        worker: The worker's id.
+        queues: The queues to fetch from.
+        targets: What calls a target, by the kind of target.
+        limits: What may be used, and the times.
+        clock: This machine's clock.
+        log: The worker's log.
+        leave: Ends the process with an exit code, without waiting for threads.
+        metrics: The process' metrics; by default new ones.
+    """
+
     def __init__(
         self, store: WorkerStore, renewer: Renewer, *, worker: WorkerId, queues: Sequence[str],
         callers: Callers, limits: Limits, clock: Clock, log: logging.Logger,
@@ -76,8 +100,9 @@ class Runtime:
         )  # fmt: skip
         post = poster(asyncio.get_running_loop())
         self.renewal = Renewal(
-            renewer, worker, active=self.active, lease_ms=limits.lease_ms, renew_ms=limits.renew_ms,
-            margin_ms=limits.margin_ms, clock=clock, post=post, suspect=self._suspect, log=log,
+            renewer, worker, active=self.active,
+            limits=LeaseLimits(limits.lease_ms, limits.renew_ms, limits.margin_ms), clock=clock,
+            post=post, suspect=self._suspect, log=log,
         )  # fmt: skip
         self.watchdog = Watchdog(
             active=self.active, margin_ms=limits.margin_ms, grace_ms=limits.margin_ms, clock=clock, post=post,
@@ -103,7 +128,7 @@ class Runtime:
         metrics.put(ATTEMPTS_REQUEUED, value=self.counters.requeued)
 
     async def run(self, stop: anyio.Event) -> None:
-        """Until stop is set and the drain is over."""
+        """Runs until stop is set and the drain is over."""
         threads = [
             StepThread("renewal", self.renewal.step, self._log),
             StepThread("watchdog", self.watchdog.step, self._log),
@@ -142,18 +167,24 @@ class Runtime:
         self._halt.set()
 
     async def fetch_step(self) -> bool:
+        """Fetches once for the free slots and starts what came; returns whether to fetch again at once.
+
+        Raises:
+            ShardClosed: The shard is closed.
+            Unavailable: Redis does not answer.
+        """
         free = self._limits.concurrency - self._running
         if free > 0 and self._starved and free * 8 < self._limits.concurrency:
-            # There is more work than slots: a call for each slot that gets free would cost more than it starts.
+            # There is more work than slots, so it waits for several free ones: a call for each would cost more than it starts.
             await self._clock.sleep(_GATHER_SLOTS_MS)
             free = self._limits.concurrency - self._running
-        # Results that Redis has not answered for are work in hand too.
+        # Results that Redis has not answered for count as work too.
         if free <= 0 or len(self.finisher) > 20 * self._limits.concurrency:
             self._starved = True
             return False
-        # Not cancelled half-way: its runs would be leased to nobody until the leases end.
+        # Shielded, because the runs of a fetch that is cancelled half-way would be leased to nobody until their leases end.
         with anyio.CancelScope(shield=True):
-            await self.adoption.settle()
+            await self.adoption.ensure_adopted()
             sent = self._clock.boot_ms()
             reply = await self._store.runs.fetch(
                 self._worker, request=self._request, slots=free, lease_ms=self._limits.lease_ms, queues=self._queues
@@ -172,14 +203,14 @@ class Runtime:
         for attempt in attempts:
             self.active.add(attempt)
             if self._draining:
-                attempt.stop(Stop.GIVEBACK, self._clock.boot_ms())
+                attempt.stop(Stop.REQUEUE, self._clock.boot_ms())
             self._group.start_soon(run, attempt)
 
     def _ended(self, attempt: Attempt, item: FinishItem | None) -> None:
         self._running -= 1
         if item is not None:
             self.finisher.put(attempt, item)
-        elif attempt.stopping is Stop.GIVEBACK:
+        elif attempt.stopping is Stop.REQUEUE:
             self._returns.append(attempt)
         else:
             self.active.remove(attempt)
@@ -199,11 +230,11 @@ class Runtime:
             except Unavailable as error:
                 self._log.debug("signals are away: %s", error)
             await self._clock.sleep(_LISTEN_AGAIN_MS)
-            # A signal may have been missed.
+            # A signal may have been missed meanwhile.
             self._fetch_wake.set()
 
     def cancel(self, run: str) -> None:
-        """Stops the attempt at this run, if it is here."""
+        """Stops the attempt at this run, if this worker runs it."""
         for attempt in self.active.running():
             if attempt.run == run:
                 attempt.stop(Stop.CANCEL, self._clock.boot_ms())
@@ -216,11 +247,11 @@ class Runtime:
         """Asks again about attempts that a renewal was refused for; after a recovery this makes the worker adopt first."""
         doubtful = [a for a in self._suspects if not a.ended]
         if doubtful:
-            await self.adoption.settle()
+            await self.adoption.ensure_adopted()
             sent = self._clock.boot_ms()
             items = [(a.run, a.fence) for a in doubtful]
             reply = await self._store.runs.renew(self._worker, lease_ms=self._limits.lease_ms, items=items)
-            settle(doubtful, reply.tags, deadline=sent + self._limits.lease_ms - self._limits.margin_ms)
+            extend_deadlines(doubtful, reply.tags, deadline=sent + self._limits.lease_ms - self._limits.margin_ms)
             for attempt, tag in zip(doubtful, reply.tags, strict=True):
                 if tag == "cancel":
                     attempt.stop(Stop.CANCEL, self._clock.boot_ms())
@@ -234,19 +265,19 @@ class Runtime:
         if attempt.ended:
             return
         self._log.critical(
-            "an attempt does not stop: the worker drains and goes",
+            "an attempt does not stop, so the worker drains and exits",
             extra={"fields": {"run": attempt.run, "function": getattr(attempt.definition.target, "function", "")}},
         )
         self._is_stuck = True
         self._halt.set()
 
     async def _drain(self) -> None:
-        """Gives back what has not started, waits for what has, stops the rest, presents the last results."""
+        """Requeues what has not started, waits for what has, stops the rest and sends the last results."""
         now = self._clock.boot_ms
         running = self.active.running()
         for attempt in running:
             if not attempt.started_at:
-                attempt.stop(Stop.GIVEBACK, now())
+                attempt.stop(Stop.REQUEUE, now())
         self._log.info("draining", extra={"fields": {"running": self._running}})
         await self._until_idle(now() + self._limits.drain_ms)
         for attempt in self.active.running():
@@ -258,8 +289,8 @@ class Runtime:
             await self.finisher.emptied.wait(min(20, end - now()))
         left = self.active.running()
         if left or self._is_stuck:
-            # Their functions still run; this process' end is theirs, and their leases end by themselves.
-            self._log.critical("attempts do not stop: the process goes", extra={"fields": {"attempts": len(left)}})
+            # Their functions still run and end with this process; their leases end by themselves.
+            self._log.critical("attempts do not stop, so the process exits", extra={"fields": {"attempts": len(left)}})
             self._leave(EXIT_STUCK)
         elif not len(self.active):
             try:

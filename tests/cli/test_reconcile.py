@@ -45,7 +45,7 @@ def test_a_pass_prints_what_it_repaired_by_kind(
     dry = reconcile("--dry-run", "--json")
     assert (dry.exit_code, json.loads(dry.stdout)["found"]) == (1, {"lease_without_run": 1})
     done = reconcile()
-    assert (done.exit_code, done.stdout.split()) == (1, ["KIND", "MENDED", "lease_without_run", "1"])
+    assert (done.exit_code, done.stdout.split()) == (1, ["KIND", "REPAIRED", "lease_without_run", "1"])
     again = reconcile()
     assert (again.exit_code, again.stdout) == (0, "nothing to repair\n")
     watched = reconcile("--watch", "--once")

@@ -99,7 +99,7 @@ def reconcile(run: Run) -> None:
     try:
         run.fleet.run("reconcile")
     except RuntimeError as error:
-        if "MENDED" not in str(error):
+        if "REPAIRED" not in str(error):
             raise
 
 

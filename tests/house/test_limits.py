@@ -51,7 +51,6 @@ MANY_PARAMETERS = {
     "rsched/embedded/supervisor.py __init__": 9,
     "rsched/recorder/stream.py __init__": 9,
     "rsched/scheduler/claim.py __init__": 9,
-    "rsched/worker/lease.py __init__": 10,
     "rsched/worker/runtime.py __init__": 10,
     "tests/ledger/events.py run": 11,
     "tests/store/test_a_quarantined_event.py call": 9,

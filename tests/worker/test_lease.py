@@ -13,7 +13,7 @@ from rsched.store.keys import Keys
 from rsched.store.run_values import FetchedRun
 from rsched.worker.app import App
 from rsched.worker.attempt import ActiveAttempts, Attempt, Stop
-from rsched.worker.lease import EXIT_STUCK, Renewal, Watchdog
+from rsched.worker.lease import EXIT_STUCK, LeaseLimits, Renewal, Watchdog
 from tests.support.clocks import StillClock
 from tests.support.fake_redis import OrderedRenewer, OrderedStore, RedisInProcess
 from tests.worker.running_worker import LIMITS, WORKER, Shard, definition, running
@@ -35,8 +35,9 @@ class Scene:
         self.attempt.started_at = 1
         self.active.add(self.attempt)
         self.renewal = Renewal(
-            self.renewer, WORKER, active=self.active, lease_ms=60_000, renew_ms=20_000, margin_ms=5000,
-            clock=self.clock, post=self.post, suspect=self.suspects.extend, log=LOG,
+            self.renewer, WORKER, active=self.active,
+            limits=LeaseLimits(lease_ms=60_000, renew_ms=20_000, margin_ms=5000), clock=self.clock,
+            post=self.post, suspect=self.suspects.extend, log=LOG,
         )  # fmt: skip
         self.watchdog = Watchdog(
             active=self.active, margin_ms=5000, grace_ms=5000, clock=self.clock, post=self.post,
