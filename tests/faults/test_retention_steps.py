@@ -26,6 +26,8 @@ RUNS = 20
 # Each table of history, and what names a row of it here: each run has one attempt and each instant one skip.
 KEYS = {"runs": "run_id", "attempts": "run_id", "skips": "first_at"}
 TABLES = tuple(KEYS)
+# Rows on their way are in tables like those of history, in which a run has its key in parts.
+PARTS = {"runs": "run_id_of(job_id, scheduled_at, manual)", "attempts": "run_id_of(job_id, scheduled_at, manual)", "skips": "first_at"}
 
 
 async def plant(url: str, *, at: int) -> None:
@@ -58,8 +60,9 @@ async def kept(url: str, folder: Path) -> dict[str, set[str]]:
         for table in TABLES:
             query = "SELECT relname::text FROM pg_class WHERE relkind = 'r' AND starts_with(relname::text, %s)"
             on_their_way = await (await c.execute(query, (f"leaving_{table}_",))).fetchall()
-            for name in (table, *(row[0] for row in on_their_way)):
-                rows = await (await c.execute(f"SELECT {KEYS[table]} FROM {name}".encode())).fetchall()
+            places = [(table, KEYS[table]), *((row[0], PARTS[table]) for row in on_their_way)]
+            for name, key in places:
+                rows = await (await c.execute(f"SELECT {key} FROM {name}".encode())).fetchall()
                 keys[table] |= {str(row[0]) for row in rows}
     return keys
 

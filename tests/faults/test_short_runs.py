@@ -30,12 +30,16 @@ def test_all_kinds_of_processes_killed_at_once_lose_nothing() -> None:
 
 def test_a_worker_that_stopped_for_longer_than_its_lease_has_its_runs_taken_over() -> None:
     async def scenario() -> None:
-        async with fault_run() as run:
+        # One worker at first: an attempt elsewhere would last as long as the target's own time, which must not be over when the
+        # stopped worker wakes up.
+        async with fault_run(workers=1) as run:
             await run.put_spread(20, function="long", spread_ms=100)
             await run.until_started(1)
             run.note_stopped(run.fleet.signal("worker-1", signal.SIGSTOP))
+            run.fleet.start("worker-2", env={"FAULTS_SEEN": str(run.seen)})
             await run.until_settled()
             run.fleet.signal("worker-1", signal.SIGCONT)
+            await run.until(lambda: run.count("cancelled") == 20, "its attempts stopped")
             verdict = await run.verdict()
             assert verdict.attempts > verdict.runs
 
