@@ -27,7 +27,7 @@ for i = 1, #page[2], 2 do runs[#runs + 1] = page[2][i] end
 local values = fetch_all(key('runs'), runs)
 for i = 1, #runs do
   if not values[i] then
-    found[#found + 1] = 'open_without_run'
+    found[#found + 1] = 'active_without_run'
     found[#found + 1] = runs[i]
     gone[#gone + 1] = runs[i]
   end

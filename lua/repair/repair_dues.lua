@@ -44,7 +44,7 @@ end
 local first = redis.call('ZRANGE', due, 0, 0, 'WITHSCORES')
 local head = redis.call('ZSCORE', key('heads'), a_partition)
 if tonumber(first[2] or '-1') ~= tonumber(head or '-1') then
-  found[#found + 1] = 'head_lies'
+  found[#found + 1] = 'head_wrong'
   found[#found + 1] = text(a_partition)
 end
 if a_write == 1 then

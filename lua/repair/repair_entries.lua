@@ -33,7 +33,7 @@ for i = 1, #page[2], 2 do
   local entry, kind, range = page[2][i], nil, nil
   if a_set == 'heads' then
     local partition = tonumber(string.match(entry, '^%d%d?%d?%d?$'))
-    if not partition or partition > 1023 then kind = 'head_of_no_partition' end
+    if not partition or partition > 1023 then kind = 'head_without_partition' end
   elseif a_set == 'catchup' then
     local parsed = range_parse(entry)
     local partition = parsed and partition_of(parsed.job)

@@ -38,7 +38,7 @@ for i = group_at, #ARGV, group_width do
         writes[#writes + 1] = {key(set), record.due_at, member}
         if not earliest or tonumber(record.due_at) < earliest then earliest = tonumber(record.due_at) end
       elseif flagged and record.state == STATE.QUEUED and score == '' then
-        kind = 'run_not_open'
+        kind = 'run_not_active'
         writes[#writes + 1] = {active, '0', run}
       end
     end

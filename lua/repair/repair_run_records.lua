@@ -44,7 +44,7 @@ for i = 1, #page[2], 2 do
     local flagged, active = overlap_letter(record.flags), key('active', job_of(run))
     if flagged then score = redis.call('ZSCORE', active, run) or '' end
     if flagged and record.state ~= STATE.QUEUED and score ~= '0' then
-      finds('run_not_open', run)
+      finds('run_not_active', run)
       added[#added + 1] = {active, run}
     end
     if record.state == STATE.RUNNING then

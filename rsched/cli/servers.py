@@ -42,6 +42,7 @@ async def ask_postgres(settings: Settings) -> list[Check]:
 
     Raises:
         Unavailable: Postgres does not answer, or refuses.
+        Misconfigured: The database is of before the first release.
     """
     try:
         with anyio.fail_after(_PATIENCE_S):
@@ -67,6 +68,8 @@ async def ask_both(settings: Settings, *, clock: Clock) -> list[Check]:
         checks += [Check(name="postgres", status="ok", message=address), *results]
     except Unavailable as error:
         checks.append(_away("postgres", address, error, variable="RSCHED_DATABASE_URL"))
+    except Misconfigured as error:
+        checks.append(Check(name="postgres", status="fail", message=address, fix=str(error)))
     return checks
 
 

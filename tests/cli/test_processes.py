@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import anyio
+import psycopg
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -40,7 +41,17 @@ def test_doctor_passes_on_servers_that_can_keep_the_promises(redis_url: str, dat
     assert "redis maxmemory\tok" in plain.stdout
 
 
-def test_doctor_fails_with_the_mend_where_no_server_is(nowhere: str) -> None:
+def test_doctor_says_what_to_do_with_a_database_of_before_the_first_release(redis_url: str, database_url: str) -> None:
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE schema_version (version integer)")
+    result = rsched("doctor", "--json", RSCHED_REDIS_URL=redis_url, RSCHED_DATABASE_URL=database_url)
+    assert result.exit_code == 1
+    (check,) = [c for c in json.loads(result.stdout)["checks"] if c["name"] == "postgres"]
+    assert check["status"] == "fail"
+    assert "create a new, empty database" in check["fix"]
+
+
+def test_doctor_fails_with_the_fix_where_no_server_is(nowhere: str) -> None:
     env = {
         "RSCHED_REDIS_URL": f"redis://:secret@{nowhere}/0",
         "RSCHED_DATABASE_URL": f"postgresql://u:secret@{nowhere}/x",

@@ -98,14 +98,14 @@ DAMAGE: dict[str, tuple[Damage, dict[str, int]]] = {
     "heads gone": (lambda s, j: s.redis.delete(s.keys.heads), {}),
     "heads that lie": (
         lambda s, j: s.redis.zadd(s.keys.heads, {"9": 1, "junk": 1}),
-        {"head_lies": 1, "head_of_no_partition": 1},
+        {"head_wrong": 1, "head_without_partition": 1},
     ),
     "a running run gone": (_hdel_run("running"), {"run_missing": 1}),
     "a staged run gone": (_hdel_run("staged"), {"run_missing": 1}),
     "a running record spoilt": (_spoil_run("running"), {"unreadable_run": 1}),
     "a due entry gone": (
         _job_key(lambda s, j, p: s.redis.zrem(s.keys.due(p), j), "later"),
-        {"job_without_due": 1, "head_lies": 1},
+        {"job_without_due": 1, "head_wrong": 1},
     ),
     "a pause that would not end": (
         _job_key(lambda s, j, p: s.redis.zrem(s.keys.pauses, j), "resting"),
@@ -129,16 +129,16 @@ DAMAGE: dict[str, tuple[Damage, dict[str, int]]] = {
     ),
     "a pause with an end that is due": (
         _job_key(lambda s, j, p: s.redis.zadd(s.keys.due(p), {j: 1}), "resting"),
-        {"due_of_inactive_job": 1, "head_lies": 1},
+        {"due_of_inactive_job": 1, "head_wrong": 1},
     ),
     "a one-off's due entry gone": (
         _job_key(lambda s, j, p: s.redis.zrem(s.keys.due(p), j), "once"),
-        {"job_without_due": 1, "head_lies": 1},
+        {"job_without_due": 1, "head_wrong": 1},
     ),
     "a definition gone": (_job_key(lambda s, j, p: s.redis.hdel(s.keys.jobs(p), j), "later"), {"due_without_job": 1}),
     "a definition and its due entry gone": (
         _job_key(lambda s, j, p: s.redis.delete(s.keys.jobs(p), s.keys.due(p)), "later"),
-        {"job_missing": 1, "head_lies": 1},
+        {"job_missing": 1, "head_wrong": 1},
     ),
     "a paused definition gone": (
         _job_key(lambda s, j, p: s.redis.hdel(s.keys.jobs(p), j), "paused"),
@@ -152,20 +152,20 @@ DAMAGE: dict[str, tuple[Damage, dict[str, int]]] = {
     "a definition that the ledger lacks": (_job_key(_newer, "later"), {"ledger_behind": 1}),
     "a due entry of nothing": (
         lambda s, j: s.redis.zadd(s.keys.due(0), {"j_0000000000000": 1, "x": 2}),
-        {"due_without_job": 2, "head_lies": 1},
+        {"due_without_job": 2, "head_wrong": 1},
     ),
     "a paused job that is due": (
         _job_key(lambda s, j, p: s.redis.zadd(s.keys.due(p), {j: 1}), "paused"),
-        {"due_of_inactive_job": 1, "head_lies": 1},
+        {"due_of_inactive_job": 1, "head_wrong": 1},
     ),
     "a calendar with a gap": (
         lambda s, j: s.redis.zrem(s.keys.occurrences("hourly"), str(5 * HOUR)),
-        {"calendar_wrong": 1},
+        {"occurrences_wrong": 1},
     ),
-    "open sets gone": (_job_key(lambda s, j, p: s.redis.delete(s.keys.active(j)), "serial"), {"run_not_open": 1}),
+    "open sets gone": (_job_key(lambda s, j, p: s.redis.delete(s.keys.active(j)), "serial"), {"run_not_active": 1}),
     "an open run that is none": (
         _job_key(lambda s, j, p: s.redis.zadd(s.keys.active(j), {f"{j}:1": 0}), "serial"),
-        {"open_without_run": 1},
+        {"active_without_run": 1},
     ),
     "a payload of no run": (
         lambda s, j: s.redis.hset(s.keys.payloads, "j_0000000000000:1", b"x"),

@@ -36,7 +36,7 @@ def test_each_damage_is_found_repaired_and_counted_once_and_the_work_is_done(sha
             {partition_of(j) for n, j in jobs.items() if n not in ("running", "queued", "paused", "resting")}
         )
         await damage(s, jobs)
-        expected = {"head_lies": partitions} if name == "heads gone" else kinds
+        expected = {"head_wrong": partitions} if name == "heads gone" else kinds
         assert await s.reconcile(write=False) == expected
         assert await s.reconcile() == expected
         assert problems(await s.world.snapshot()) == []

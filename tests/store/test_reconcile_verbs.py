@@ -82,7 +82,7 @@ async def test_finding_alone_changes_nothing(world: World) -> None:
     before = await world.snapshot()
     found = await _everything(world, write=False)
     assert {kind for kind, _ in found} == {
-        "head_lies", "head_of_no_partition", "lease_without_run", "unreadable_entry", "entry_without_run",
+        "head_wrong", "head_without_partition", "lease_without_run", "unreadable_entry", "entry_without_run",
         "payload_without_run", "team_not_ready",
     }  # fmt: skip
     assert changed(before, await world.snapshot()) == set()
@@ -202,7 +202,7 @@ async def test_heads_are_made_true(world: World) -> None:
     await world.client.zadd(world.keys.heads, {"1023": 1})
     for p in (early.p, late.p, 1023):
         _, found, lost = await world.store.job_repair.check_due_times(p, 0, count=10, write=True)
-        assert (found, lost) == ([("head_lies", str(p))], [])
+        assert (found, lost) == ([("head_wrong", str(p))], [])
     assert dict(await world.client.zrange(world.keys.heads, 0, -1, withscores=True)) == {
         str(early.p).encode(): early.due,
         str(late.p).encode(): late.due,
@@ -252,7 +252,7 @@ async def test_an_open_run_that_is_none_lets_the_next_one_go(world: World) -> No
     waiting = await world.client.zrange(world.keys.active(job.id), 1, 1)
     await world.client.hdel(world.keys.runs, first.run)
     assert (await world.store.run_repair.check_active_runs(job.id, 0, count=10, write=True))[1] == [
-        ("open_without_run", first.run)
+        ("active_without_run", first.run)
     ]
     await world.store.runs.release(limit=10)
     assert [r.run.encode() for r in (await world.fetch()).runs] == waiting
@@ -274,7 +274,7 @@ async def test_a_turn_that_was_lost_is_given(world: World) -> None:
 async def test_a_live_run_that_its_open_set_lacks_is_added(world: World) -> None:
     job, run = await world.running("a", kind="e", overlap="s")
     await world.client.delete(world.keys.active(job.id))
-    assert (await _runs(world))[0] == [("run_not_open", run.run)]
+    assert (await _runs(world))[0] == [("run_not_active", run.run)]
     assert await world.client.zscore(world.keys.active(job.id), run.run) == 0
 
 
@@ -282,7 +282,7 @@ async def test_a_released_run_that_its_open_set_lacks_is_added(world: World) -> 
     job = await world.queued("a", kind="e", overlap="s")
     await world.client.delete(world.keys.active(job.id))
     _, seen = await _runs(world)
-    assert await world.store.run_repair.check_queued([(seen[job.run], True)], write=True) == [("run_not_open", job.run)]
+    assert await world.store.run_repair.check_queued([(seen[job.run], True)], write=True) == [("run_not_active", job.run)]
     assert await world.client.zscore(world.keys.active(job.id), job.run) == 0
 
 

@@ -110,7 +110,7 @@ class SetParts:
                 entries, digest = await p.store.reconciliation.inspect_occurrences(name)
                 if entries and not _contiguous(entries, schedule):
                     p.saw(
-                        "calendar_wrong",
+                        "occurrences_wrong",
                         int(not p.write or await p.store.job_repair.drop_occurrences(name, digest=digest)),
                     )
                 yield
