@@ -67,6 +67,7 @@ class Nexts:
         self._last: int | None = None
 
     def after(self, t_ms: int) -> int | None:
+        """Returns the first occurrence after an instant (ms); None where there is none."""
         i = bisect_right(self._ends, t_ms)
         if i < len(self._ends) and self._starts[i] <= t_ms:
             return self._ends[i]
@@ -106,9 +107,15 @@ class DueTimes:
         return found
 
     async def onward(self, page: Sequence[tuple[LedgerJob, int]]) -> list[Item]:
-        """As of(), of active jobs that Redis has as due at the given instant (ms): that one, or the first after it about which
-        the ledger knows nothing. Each occurrence that is passed over has a run or is settled otherwise; marks count only
-        where Redis is so old that looking at each would take too long.
+        """Works out, as `of`, when active jobs are due that Redis has as due at a given instant.
+
+        Args:
+            page: The jobs, each with that instant (ms).
+
+        Returns:
+            For each job that instant, or the first after it about which the ledger knows nothing. Each occurrence that is passed
+            over has a run, was skipped or belongs to a catch-up range; watermarks count only where Redis is so old that looking
+            at each occurrence would take too long.
         """
         found: list[Item] = []
         asked: dict[int, JobHead] = {}

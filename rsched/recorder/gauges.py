@@ -67,6 +67,8 @@ class Lag:
 
 
 class ShardWatch:
+    """Reads the gauges of one shard every 5 s, and how far the ledger is behind its journal."""
+
     def __init__(self, store: Store, ledger: Ledger, *, shard: str, metrics: m.Metrics, clock: Clock) -> None:
         self._ledger, self._shard, self._metrics, self._clock = ledger, shard, metrics, clock
         self._reader = store.gauges

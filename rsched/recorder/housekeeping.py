@@ -34,6 +34,8 @@ _RETAIN_EVERY_MS = 60_000.0
 
 
 class Housekeeping:
+    """Does what a shard needs now and then; each step() is one bounded piece of each kind of work that is due."""
+
     def __init__(self, store: Store, ledger: Ledger, *, shard: str, clock: Clock, forget_after_s: float) -> None:
         self._store, self._ledger, self._shard, self._clock = store, ledger, shard, clock
         self._forget_after_ms = int(forget_after_s * 1000)

@@ -24,8 +24,13 @@ async def behind(ledger: Ledger, *, shard: str, mark: Mark) -> list[str]:
 
 
 async def unsettled(store: Store) -> bool:
-    """Whether Redis may lack what is on its way back to it: it is not open, a restoration is at work, or workers may still
-    present attempts that it does not know. Unavailable.
+    """Returns whether Redis may lack what is on its way back to it.
+
+    That is so while the shard is not open, while a restore is at work, and while workers may still present attempts that Redis
+    does not know.
+
+    Raises:
+        Unavailable: Redis does not answer.
     """
     marker = await store.recovery.get_marker()
     if (

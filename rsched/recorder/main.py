@@ -24,8 +24,15 @@ _log = get_logger("rsched.recorder")
 
 
 async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: Clock) -> None:
-    """Returns soon after stop is set. Misconfigured where the database's schema is not this release's, or history can't be
-    archived as is wanted.
+    """Runs the recorder of every shard until it is asked to stop.
+
+    Args:
+        settings: The recorder's settings.
+        stop: Is set to ask for the end; the call returns soon after.
+        clock: This machine's clock.
+
+    Raises:
+        Misconfigured: The database has another schema than this release, or history cannot be archived as it is set.
     """
     metrics = Metrics("recorder")
     tags = shard_tags(settings.shards)

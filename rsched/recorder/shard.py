@@ -39,18 +39,29 @@ class RecorderSettingsPart(ReconcileKnobs, Protocol):
     """What of RecorderSettings is used here."""
 
     @property
-    def batch(self) -> int: ...
+    def batch(self) -> int:
+        """The most events of one transaction."""
+
     @property
-    def block_ms(self) -> int: ...
+    def block_ms(self) -> int:
+        """How long a read waits for events (ms)."""
+
     @property
-    def keep_ms(self) -> int: ...
+    def keep_ms(self) -> int:
+        """How much of the journal stays behind the position (ms)."""
+
     @property
-    def lease_ms(self) -> int: ...
+    def lease_ms(self) -> int:
+        """The longest lease of any worker (ms)."""
+
     @property
-    def forget_after_s(self) -> float: ...
+    def forget_after_s(self) -> float:
+        """When completed jobs leave Redis, after they were recorded (s)."""
 
 
 class ShardRecorder:
+    """Takes the recorder's lock of a shard, opens the shard, and records until the lock or a server is lost; then again."""
+
     def __init__(
         self, store: Store, ledger: Ledger, *, shard: str, settings: RecorderSettingsPart, clock: Clock
     ) -> None:
@@ -156,8 +167,9 @@ class ShardRecorder:
                         wake=self._gap_found, idle_ms=_DAY_MS, log=_log)  # fmt: skip
 
     async def _restore_rest(self, background_restore: BackgroundRestore) -> None:
-        """Until all definitions are back; then a full compare, for what an older state has that a background restore does not look at. Then
-        it sleeps, as the other loops never end either.
+        """Restores all definitions, then compares everything once, and sleeps, as the other loops never end either.
+
+        The compare finds what a Redis in an older state has that a background restore does not look at.
         """
         progress = Progress(self._store, background_restore)
         compare = Reconciler(

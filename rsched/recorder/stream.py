@@ -104,8 +104,9 @@ class StreamRecorder:
             before = entry_id
 
     async def _begin(self) -> Position | None:
-        """The ledger's position; moved past what is beyond it and trimmed already, though nothing new may come for long. None
-        where someone else recorded.
+        """Returns the ledger's position; None where someone else recorded meanwhile.
+
+        It is moved past what is beyond it and trimmed already, as nothing new may come for long.
         """
         position = parse_position(await self._ledger.write.position(self._shard, self._stream))
         last = parse_position(await self._store.journal.get_last_id(self._stream))

@@ -89,8 +89,10 @@ class CatchUp:
 
 
 class Room:
-    """How many late runs each queue takes: any number while nobody waits in it, else a share of what it starts, and one a
-    second so that catching up goes on at all.
+    """Says how many late runs each queue takes.
+
+    That is any number while nobody waits in the queue; else a share of what it starts, and at least one a second, so that
+    catching up goes on at all.
     """
 
     def __init__(self, store: CatchupStore, *, share: float, schedulers: Callable[[], int], clock: Clock) -> None:
@@ -99,6 +101,7 @@ class Room:
         self._room: dict[str, float] = {}
 
     async def learn(self, queues: Collection[str]) -> None:
+        """Measures the queues, and earns them room for what they started since the last time."""
         now = self._clock.boot_ms()
         for queue, load in (await self._store.catchup.measure_queues(sorted(queues))).items():
             started, since = self._seen.get(queue, (load.started, now - PACE_MS))
@@ -112,9 +115,11 @@ class Room:
             self._room[queue] = max(earned, min(kept + earned, max(1.0, earned))) if kept < math.inf else earned
 
     def of(self, queue: str) -> float:
+        """Returns how many late runs the queue takes now."""
         return self._room[queue]
 
     def take(self, queue: str, count: int) -> None:
+        """Uses room of a queue up."""
         self._room[queue] -= count
 
 

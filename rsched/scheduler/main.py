@@ -80,7 +80,7 @@ class ShardScheduler:
         return changed
 
     def _until(self, instant: int | None) -> float:
-        """ms to sleep until an instant of Redis' clock, at most the polling interval."""
+        """Returns how long to sleep until an instant of Redis' clock (ms), at most the polling interval."""
         poll = float(self._settings.poll_ms)
         return poll if instant is None else min(poll, max(1.0, instant - self._store.clock.now_ms()))
 

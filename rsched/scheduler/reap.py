@@ -14,10 +14,13 @@ _PAGE = 100
 
 
 class Reaper:
+    """Ends attempts whose lease has ended, a page a step."""
+
     def __init__(self, store: ReapStore, *, after_ms: int, rng: random.Random, log: logging.Logger) -> None:
         self._store, self._after_ms, self._rng, self._log = store, after_ms, rng, log
 
     async def step(self) -> bool:
+        """Reaps a page of attempts; True when there may be more."""
         expired, more = await self._store.runs.expired_leases(after_ms=self._after_ms, limit=_PAGE)
         # Asked after the reply, whose own time may show the step. By a clock that stepped ahead, leases end that workers keep.
         if not expired or self._store.clock.stepped_recently:

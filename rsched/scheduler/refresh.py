@@ -20,9 +20,16 @@ _STATES = (JobState.ACTIVE, JobState.PAUSED)
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """looked_at: jobs with a calendar. changed: those whose schedule is another one now; moved: of them, those that are next
-    due at another instant. completed: no occurrence is left. invalid: cannot be computed any more and were quarantined. late:
-    have occurrences that are not settled yet and were left alone. zones: changed ones by their zone.
+    """What a refresh found and did.
+
+    Attributes:
+        looked_at: Jobs whose schedule is computed.
+        changed: Those whose schedule means another thing now.
+        moved: Of the changed ones, those that are next due at another instant.
+        completed: Those that have no occurrence left.
+        invalid: Those that cannot be computed any more, and were marked as invalid.
+        late: Those that have late occurrences, to which the misfire policy comes first; they were left alone.
+        zones: The changed ones by their time zone.
     """
 
     looked_at: int

@@ -14,6 +14,7 @@ class Releaser:
         self.next_at: int | None = None
 
     async def step(self) -> bool:
+        """Releases a batch of runs; True when there may be more."""
         reply = await self._store.runs.release(limit=self._batch)
         self.next_at = reply.next_at
         self._store.connection.metrics.add(RELEASED, by=reply.total)

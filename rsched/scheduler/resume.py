@@ -18,6 +18,8 @@ _PUT_OFF_MS = 60_000
 
 
 class Resumer:
+    """Resumes jobs whose pause has ended."""
+
     def __init__(self, store: ResumeStore, *, log: logging.Logger) -> None:
         self._store, self._log = store, log
         self._schedules = Schedules(store, log=log)

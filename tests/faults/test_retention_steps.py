@@ -27,7 +27,11 @@ RUNS = 20
 KEYS = {"runs": "run_id", "attempts": "run_id", "skips": "first_at"}
 TABLES = tuple(KEYS)
 # Rows on their way are in tables like those of history, in which a run has its key in parts.
-PARTS = {"runs": "run_id_of(job_id, scheduled_at, manual)", "attempts": "run_id_of(job_id, scheduled_at, manual)", "skips": "first_at"}
+PARTS = {
+    "runs": "run_id_of(job_id, scheduled_at, manual)",
+    "attempts": "run_id_of(job_id, scheduled_at, manual)",
+    "skips": "first_at",
+}
 
 
 async def plant(url: str, *, at: int) -> None:

@@ -282,7 +282,9 @@ async def test_a_released_run_that_its_open_set_lacks_is_added(world: World) -> 
     job = await world.queued("a", kind="e", overlap="s")
     await world.client.delete(world.keys.active(job.id))
     _, seen = await _runs(world)
-    assert await world.store.run_repair.check_queued([(seen[job.run], True)], write=True) == [("run_not_active", job.run)]
+    assert await world.store.run_repair.check_queued([(seen[job.run], True)], write=True) == [
+        ("run_not_active", job.run)
+    ]
     assert await world.client.zscore(world.keys.active(job.id), job.run) == 0
 
 

@@ -31,6 +31,8 @@ class _Doubtful(NamedTuple):
 
 
 class JobParts:
+    """The parts of a pass that look at jobs; each part is a generator that yields after a bounded piece."""
+
     def __init__(self, p: Pass) -> None:
         self._pass = p
         self._clear()

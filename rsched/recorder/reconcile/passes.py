@@ -44,11 +44,13 @@ class Pass:
         self.would_be_back: set[str] = set()
 
     def saw(self, kind: str, n: int = 1) -> None:
+        """Counts n findings of a kind."""
         if n:
             self.found[kind] += n
             self._count(kind, n)
 
     def saw_all(self, found: Iterable[Finding]) -> None:
+        """Counts findings as the scripts return them, except those that a pass which may write would have repaired before."""
         known = (kind for kind, name in found if name.partition("|")[0] not in self.would_be_back)
         for kind, n in Counter(known).items():
             self.saw(kind, n)
@@ -58,8 +60,11 @@ class Pass:
         return await mark_of(self.store)
 
     async def recorded(self, mark: Mark) -> bool:
-        """Waits a while until the ledger has the journal up to mark; False where it does not come to it, or came to it past a gap
-        whose resync is not over: what ended in the gap is still open in the ledger.
+        """Waits a while until the ledger has the journal up to the mark.
+
+        Returns:
+            False where the ledger does not come to it in time, or came to it past a gap whose resync is not over: what ended in
+            the gap is still unfinished in the ledger.
         """
         began = self.clock.boot_ms()
         while await behind(self.ledger, shard=self.shard, mark=mark):
@@ -77,6 +82,7 @@ class Pass:
         return dict(found)
 
     async def due_times(self) -> DueTimes:
+        """Returns what works out when jobs are due, as of now."""
         return DueTimes(
             self.ledger,
             marks=await self.ledger.recovery.generations.watermarks(self.shard),

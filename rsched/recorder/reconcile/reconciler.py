@@ -31,11 +31,16 @@ class RecorderSettingsPart(Protocol):
     """What of RecorderSettings is used here."""
 
     @property
-    def lease_ms(self) -> int: ...
+    def lease_ms(self) -> int:
+        """The longest lease of any worker (ms)."""
+
     @property
-    def reconcile_every_s(self) -> float: ...
+    def reconcile_every_s(self) -> float:
+        """The rest between two passes (s); 0 for no passes."""
+
     @property
-    def reconcile_pace_ms(self) -> int: ...
+    def reconcile_pace_ms(self) -> int:
+        """The pause after each page (ms)."""
 
 
 class Reconciler:
@@ -72,6 +77,7 @@ class Reconciler:
 
     @property
     def phase(self) -> str:
+        """The name of the part that is next; empty when the pass is over."""
         return self._parts[0][0] if self._parts else ""
 
     async def run_pass(self) -> Counter[str] | None:

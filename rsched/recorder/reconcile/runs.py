@@ -14,6 +14,8 @@ _GATHERED = 50_000
 
 
 class RunParts:
+    """The parts of a pass that look at runs; each part is a generator that yields after a bounded piece."""
+
     def __init__(self, p: Pass) -> None:
         self._pass = p
 

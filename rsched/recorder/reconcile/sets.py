@@ -18,10 +18,13 @@ _KEPT: tuple[KeptSet, ...] = ("workers", "requests", "finishes", "unconfirmed", 
 
 
 class SetParts:
+    """The parts of a pass that look at sets; each part is a generator that yields after a bounded piece."""
+
     def __init__(self, p: Pass) -> None:
         self._pass = p
 
     async def entries(self) -> Part:
+        """Looks at the entries of all sets of runs, at the heads of partitions and at the ends of pauses."""
         for kind in ("staged", "retries", "leases", "heads"):
             async for _ in self._entries(kind):
                 yield
@@ -44,6 +47,7 @@ class SetParts:
             yield
 
     async def kept(self) -> Part:
+        """Looks at what is kept for repeats and for workers."""
         p = self._pass
         for kind in _KEPT:
             cursor = -1

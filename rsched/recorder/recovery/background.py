@@ -30,8 +30,10 @@ _LAST = "k"
 
 
 class BackgroundRestore:
-    """step() restores a page; the version that Redis has decides, so that a page too many changes nothing. Nothing is written
-    once the shard was opened under a later generation: what is due is not the same any more.
+    """Restores definitions page by page, those due soonest first.
+
+    The version that Redis has decides, so that a page too many changes nothing. Nothing is written once the shard was opened
+    under a later generation, since what is due is not the same any more.
     """
 
     def __init__(self, store: Store, ledger: Ledger, *, shard: str, generation: int) -> None:
@@ -67,8 +69,13 @@ class BackgroundRestore:
         return self.restored
 
     async def step(self) -> bool:
-        """Restores a page of the others, works out when the next is due and reads the one after it meanwhile; old keys last.
-        False when all are back. Unavailable.
+        """Restores a page; meanwhile works out when the jobs of the next one are due, and reads the one after it.
+
+        Returns:
+            False when all definitions, and last the keys of triggers, have been restored.
+
+        Raises:
+            Unavailable: A server does not answer; the next step goes on with the same page.
         """
         if self.done:
             return False

@@ -1,4 +1,4 @@
-"""Tells in Redis how far a background restore is, so that anybody can watch it and the next recorder knows whether to go on with it."""
+"""Keeps in Redis how far a background restore is, for whoever watches it and for the recorder that goes on after a crash."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ _log = get_logger("rsched.recorder")
 
 
 class Progress:
+    """Steps a background restore and writes its progress into the shard."""
+
     def __init__(self, store: Store, background_restore: BackgroundRestore) -> None:
         self._store, self._restore_rest = store, background_restore
         self._over = False

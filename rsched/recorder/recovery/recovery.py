@@ -29,8 +29,10 @@ class Recovered(NamedTuple):
 
 
 class Recovery:
-    """lease_ms: the longest lease of any worker. For this long after a recovery that follows a loss, or a start or change of the
-    server, which may have lost what nobody recorded, an attempt from before may be active without Redis knowing.
+    """Opens a shard where it is not open.
+
+    `lease_ms` is the longest lease of any worker: for so long after a recovery that follows a loss, or a start or change of the
+    server (which may have lost what nobody recorded), an attempt from before may be active without Redis knowing.
     """
 
     def __init__(self, store: Store, ledger: Ledger, *, shard: str, clock: Clock, lease_ms: int) -> None:

@@ -33,8 +33,15 @@ class Claimed:
         self.moved = 0
 
     async def pass_over(self) -> int:
-        """Moves due times on past what the ledger has as claimed or settled, and brings back the jobs due, or resumed, by then
-        that it has in a later version; how many due times were moved. Unavailable.
+        """Moves due times past what the ledger has as claimed, skipped or in a catch-up range.
+
+        Jobs that are due, or whose pause ends, by then and that the ledger has in a later version are restored first.
+
+        Returns:
+            How many due times were moved.
+
+        Raises:
+            Unavailable: A server does not answer.
         """
         for first in range(0, PARTITIONS, _PARTITIONS):
             skips = dict.fromkeys(range(first, min(first + _PARTITIONS, PARTITIONS)), 0)

@@ -1,5 +1,7 @@
-"""What ended in a gap: a ledger that lost its tail has it open, and Redis has it no more. Left open it would come back and run
-again.
+"""Closes in the ledger what ended in a gap.
+
+A ledger that lost its last writes has it as unfinished, and Redis has it no more. Left unfinished, it would be restored one day
+and run again.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ class Ended:
 
     @property
     def parts(self) -> list[Callable[[], Part]]:
+        """The parts in their order: runs, catch-up ranges, jobs."""
         return [self.runs, self.ranges, self.jobs]
 
     async def runs(self) -> Part:
@@ -75,8 +78,9 @@ class Ended:
         yield
 
     async def jobs(self) -> Part:
-        """Those that were forgotten, which only completed and deleted ones are: recorded as completed, in the version that the
-        ledger has.
+        """Records jobs that Redis has forgotten as completed, in the version that the ledger has.
+
+        Only completed and deleted jobs are ever forgotten.
         """
         while page := await self._ledger.recovery.pages.jobs_after(self._shard, after=self._job, limit=_PAGE):
             look, sure = self._look(), False
@@ -97,8 +101,10 @@ class Ended:
             yield
 
     def _look(self) -> Look:
-        """Twice: what is seen to be absent may be so because Redis is not whole, or ended only now. Of another recovery than the
-        first, the second look tells nothing.
+        """Returns a new observation of the shard.
+
+        Each kind is observed twice: what is absent may be so because Redis is not whole, or because it ended only now. A second
+        observation under another generation than the first tells nothing.
         """
         return Look(self._store, self._ledger, shard=self._shard)
 

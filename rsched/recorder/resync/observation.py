@@ -1,5 +1,6 @@
-"""What was seen in Redis, and when the ledger may be told of it, or judged by it: nothing that belongs to it is still on its way,
-and nothing of it was lost meanwhile.
+"""Says when the ledger may be told, or judged by, what was just seen in Redis.
+
+That is when nothing that belongs to it is still on its way to the ledger, and nothing of it was lost meanwhile.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ class Look:
             self._generation = await self._opened()
 
     async def recorded(self, *, settled: bool = False) -> Part:
-        """Ends when the ledger has all that it will ever have of what is in the journal now; settled: and Redis all that it lost,
-        if it did.
+        """Ends when the ledger has all that it will ever have of what is in the journal now.
+
+        Args:
+            settled: Wait also until Redis has been given back all that it may have lost.
         """
         mark = await mark_of(self._store)
         while await self._more_to_come(mark) or (settled and await unsettled(self._store)):
@@ -43,8 +46,9 @@ class Look:
             yield
 
     async def holds(self) -> bool:
-        """Whether Redis lost nothing since begin(). Where it did, the journal of what was seen may be lost with it, and what was
-        missing may have been on its way back.
+        """Returns whether Redis lost nothing since begin().
+
+        Where it did, the journal of what was seen may be lost with it, and what was missing may have been on its way back.
         """
         return self._generation is not None and await self._opened() == self._generation
 

@@ -61,8 +61,12 @@ class Resync:
         self._partition = 0
 
     async def found_gap(self, stream: str, before: Position, found: Position) -> None:
-        """Entries after `before` up to `found` are in neither store; of one that is told again, as each try to record past it
-        does, nothing more is said. Unavailable.
+        """Puts on record that the entries after `before` up to `found` are in neither store, and asks for a resync.
+
+        A gap that is told again, as each try to record past it does, changes nothing.
+
+        Raises:
+            Unavailable: A server does not answer.
         """
         gap = (stream, before, found)
         async with self._mark:
@@ -223,7 +227,9 @@ class Resync:
             yield
 
     async def _watermarks(self) -> Part:
-        """Without them what was claimed in the gap, and has no run in the ledger, would be pending once more after a loss of Redis.
+        """Writes the watermarks of all partitions.
+
+        Without them what was claimed in the gap, and has no run in the ledger, would be pending again after a loss of Redis.
 
         Workers are not written: nothing asks the ledger for them, and each is recorded again when it is next heard of.
         """
