@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from redis.exceptions import ResponseError
@@ -154,19 +154,21 @@ WHILE_RECOVERING = ("restage", "restore_jobs", "restore_dues", "restore_runs", "
            "report_restore", "finish_recovery")  # fmt: skip
 
 
-async def call(
-    world: World,
-    verb: str,
-    *,
-    job: Job,
-    late: Job,
-    paused: Job,
-    run: FetchedRun,
-    queued: RunId,
-    waiting: RunId,
-    expected: CatchupRange,
-) -> Any:
+class Given(NamedTuple):
+    """What a verb is called with: an active, a late and a paused job; a run of each kind; a catch-up range."""
+
+    job: Job
+    late: Job
+    paused: Job
+    run: FetchedRun
+    queued: RunId
+    waiting: RunId
+    expected: CatchupRange
+
+
+async def call(world: World, verb: str, given: Given) -> Any:
     s = world.store
+    job, late, paused, run, queued, waiting, expected = given
     return await {
         "put": lambda: s.jobs.put([PutItem(job.id, 1, 5, job.record.pack())], atomic=True),
         "claim": lambda: world.claim(),
@@ -222,7 +224,7 @@ def newer(job: Job) -> bytes:
 async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_concern_it(
     world: World, verb: str
 ) -> None:
-    async def arrange() -> dict[str, Any]:
+    async def arrange() -> Given:
         async for key in world.client.scan_iter(match=f"{world.keys.prefix}:*", count=1000):
             await world.client.delete(key)
         await world.open()
@@ -246,22 +248,22 @@ async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_con
         (expected,) = await world.store.catchup.list_due(limit=10)
         if verb in WHILE_RECOVERING:
             assert await world.store.recovery.begin(2, fence=1)
-        return {
-            "job": job,
-            "late": late,
-            "paused": paused,
-            "run": run,
-            "queued": queued.run,
-            "waiting": waiting,
-            "expected": expected,
-        }
+        return Given(
+            job=job,
+            late=late,
+            paused=paused,
+            run=run,
+            queued=queued.run,
+            waiting=waiting,
+            expected=expected,
+        )
 
     for name in KEYS:
         given = await arrange()
         key = getattr(world.keys, name)
-        p = given[{"resolve_misfires": "late", "resume": "paused"}.get(verb, "job")].p
+        p = {"resolve_misfires": given.late, "resume": given.paused}.get(verb, given.job).p
         part = {
-            "active": given["run"].run[:15],
+            "active": given.run.run[:15],
             "due": p,
             "jobs": p,
             "body": p,
@@ -274,6 +276,6 @@ async def test_a_key_of_a_wrong_type_makes_a_verb_change_nothing_or_does_not_con
         await world.client.sadd(key, "wrong")
         before = await world.snapshot()
         try:
-            await call(world, verb, **given)
+            await call(world, verb, given)
         except (ResponseError, Unavailable):
             assert await world.snapshot() == before, f"{verb} left a half where {name} is of a wrong type"
