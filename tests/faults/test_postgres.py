@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -222,6 +222,33 @@ def copy(source: Path, target: Path) -> None:
     subprocess.run(["cp", "-a", str(source), str(target)], check=True)
 
 
+async def check_what_the_backup_lost(run: Run, *, waiting: set[JobId], came_and_went: Sequence[JobId]) -> None:
+    """Nothing ran again, and only the history of what ended in the gap is lost."""
+    # Until what comes back would have run: it would be due at once.
+    await run.until_recorded()
+    assert await run.w.store.connection.client.hlen(run.w.store.keys.runs) == 0
+    starts = Counter(line.run_id for line in run.lines("start"))
+    assert len(starts) == 260
+    assert set(starts.values()) == {1}
+    unknown = {f"{r[0]}" for r in query(run, "SELECT run_id FROM runs WHERE error LIKE '%outcome is unknown'")}
+    gap = {f"{job}:{at}" for job in list(run.expected)[150:270] for at in run.expected[job]}
+    assert len(unknown) == 120
+    assert unknown.isdisjoint(gap)
+    expected = {job: due for job, due in run.expected.items() if job not in waiting}
+    found = check(read_seen(run.seen), await run.recorded(), expected=expected)
+    # The history of what was lost: of its fences, or all of it.
+    history = [b for b in found.breaches if b.what == "fence" and "the ledger ends" in b.detail]
+    history += [b for b in found.breaches if b.what == "lost"]
+    assert {b.run_id for b in history} == unknown | gap
+    assert [b for b in found.breaches if b not in history] == []
+    # Of what came and went in the gap nothing is left anywhere.
+    left = {job: value for job, value in run.acknowledged.items() if job not in came_and_went}
+    assert await disagreements(run.w, left) == []
+    assert run.fleet.log("recorder-3").count("its outcome unknown") >= 1
+    assert "are missing" in run.fleet.log("recorder-3")
+    assert query(run, "SELECT DISTINCT stream FROM quarantine WHERE kind = 'gap' ORDER BY 1") != []
+
+
 def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_again() -> None:
     async def scenario() -> None:
         env = {
@@ -275,28 +302,6 @@ def test_what_ended_before_postgres_was_restored_from_a_backup_does_not_run_agai
                 return (await run.w.store.reconciliation.get_progress()).passes > passes
 
             await run.fleet.until(reconciled, what="a pass of the reconciler that ends after it", within_s=30)
-            # Until what comes back would have run: it would be due at once.
-            await run.until_recorded()
-            assert await run.w.store.connection.client.hlen(run.w.store.keys.runs) == 0
-            starts = Counter(line.run_id for line in run.lines("start"))
-            assert len(starts) == 260
-            assert set(starts.values()) == {1}
-            unknown = {f"{r[0]}" for r in query(run, "SELECT run_id FROM runs WHERE error LIKE '%outcome is unknown'")}
-            gap = {f"{job}:{at}" for job in list(run.expected)[150:270] for at in run.expected[job]}
-            assert len(unknown) == 120
-            assert unknown.isdisjoint(gap)
-            expected = {job: due for job, due in run.expected.items() if job not in waiting}
-            found = check(read_seen(run.seen), await run.recorded(), expected=expected)
-            # The history of what was lost: of its fences, or all of it.
-            history = [b for b in found.breaches if b.what == "fence" and "the ledger ends" in b.detail]
-            history += [b for b in found.breaches if b.what == "lost"]
-            assert {b.run_id for b in history} == unknown | gap
-            assert [b for b in found.breaches if b not in history] == []
-            # Of what came and went in the gap nothing is left anywhere.
-            left = {job: value for job, value in run.acknowledged.items() if job not in came_and_went}
-            assert await disagreements(run.w, left) == []
-            assert run.fleet.log("recorder-3").count("its outcome unknown") >= 1
-            assert "are missing" in run.fleet.log("recorder-3")
-            assert query(run, "SELECT DISTINCT stream FROM quarantine WHERE kind = 'gap' ORDER BY 1") != []
+            await check_what_the_backup_lost(run, waiting=waiting, came_and_went=came_and_went)
 
     drive(scenario)

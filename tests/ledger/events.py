@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rsched.core.ids import derive_job_id
 from rsched.core.jobs.model import Definition, FunctionTarget, Misfire, RetryPolicy, ScheduleSpec
 from rsched.core.jobs.packed import JobEvent, JobHead, JobRecord, RunEvent, RunRecord
@@ -63,21 +65,11 @@ def job(
     return JobEvent(job_id(name), value)
 
 
-def run(
-    scheduled_at: int = T0,
-    *,
-    name: str = "nightly",
-    state: RunState = RunState.QUEUED,
-    revision: int = 1,
-    attempt: int = 0,
-    fence: int = 0,
-    started_at: int = 0,
-    at: int = T0,
-    detail: str = "",
-    worker: str = "",
-    claimed_at: int | None = None,
-) -> RunEvent:
-    record = RunRecord(
-        state, revision, "default:default:1", 1, attempt, fence, worker, claimed_at or scheduled_at, scheduled_at, started_at, ""
-    )  # fmt: skip
-    return RunEvent(f"{job_id(name)}:{scheduled_at}", record, at, detail)
+def run(scheduled_at: int = T0, *, name: str = "nightly", at: int = T0, detail: str = "", **record: Any) -> RunEvent:
+    """Returns an event of a run that is queued and was never tried. record: fields of its RunRecord in place of these."""
+    fields: dict[str, Any] = {
+        "state": RunState.QUEUED, "revision": 1, "queue_key": "default:default:1", "schedule_version": 1, "attempt": 0,
+        "fence": 0, "worker": "", "due_at": scheduled_at, "started_at": 0, "flags": "",
+    }  # fmt: skip
+    fields |= record | {"claimed_at": record.get("claimed_at") or scheduled_at}
+    return RunEvent(f"{job_id(name)}:{scheduled_at}", RunRecord(**fields), at, detail)

@@ -106,6 +106,38 @@ def play(body: Callable[[Watched], object]) -> None:
     asyncio.run(main())
 
 
+def check_worker(worker: Scraped) -> None:
+    done = "rsched_attempts_finished_total"
+    assert worker.get(done, queue="default", team="a", outcome="succeeded") == 30
+    assert worker.get(done, queue="default", team="b", outcome="succeeded") == 12
+    assert worker.get(done, queue="default", team="b", outcome="retrying") == GONE
+    assert worker.get(done, queue="default", team="b", outcome="dead") == GONE
+    late = "rsched_run_start_lateness_seconds"
+    # An unknown function is never started, so it has no lateness.
+    assert worker.get(f"{late}_count", queue="default", team="a") == 30
+    assert worker.get(f"{late}_bucket", queue="default", team="b", le="10.0") == 0
+    assert worker.get(f"{late}_bucket", queue="default", team="b", le="60.0") == 12
+    assert (worker.get(f"{late}_sum", queue="default", team="b") or 0) >= 12 * 20
+    assert worker.total("rsched_script_duration_seconds_count", verb="fetch") > 0
+    assert worker.get("rsched_attempts_running") == worker.get("rsched_results_waiting") == 0
+
+
+def check_recorder(recorder: Scraped) -> None:
+    # Of each run four moves at least, and two more of each that was tried again.
+    assert recorder.total("rsched_recorded_events_total", stream="journal") >= 3 * 47
+    assert 0 < recorder.total("rsched_record_transactions_total") <= recorder.total("rsched_recorded_events_total")
+    one = {"shard": "s0"}
+    assert recorder.get("rsched_shard_closed", **one) == 0
+    assert (recorder.get("rsched_shard_generation", **one) or 0) > 0
+    assert recorder.get("rsched_workers_live", **one) == 1
+    assert recorder.get("rsched_partitions_owned", **one) == 1024
+    assert recorder.get("rsched_redis_up", **one) == recorder.get("rsched_postgres_up") == 1
+    assert recorder.get("rsched_unfinished_runs", **one) == recorder.get("rsched_runs_in_recovery_grace", **one) == 0
+    used, most = (recorder.get(f"rsched_redis_memory_{x}_bytes", **one) for x in ("used", "max"))
+    assert used is not None and most is not None and 0 < used < most  # noqa: PT018
+    assert recorder.get("rsched_journal_lag_seconds", stream="journal", **one) == 0
+
+
 def test_each_process_tells_what_it_did(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setenv("FAULTS_SEEN", f"{tmp_path}/seen")
 
@@ -124,20 +156,7 @@ def test_each_process_tells_what_it_did(monkeypatch: pytest.MonkeyPatch, tmp_pat
             return s.total("rsched_attempts_finished_total") == 42 + 2 * GONE
 
         worker = await d.until("worker", ended, what="all attempts finished")
-        done = "rsched_attempts_finished_total"
-        assert worker.get(done, queue="default", team="a", outcome="succeeded") == 30
-        assert worker.get(done, queue="default", team="b", outcome="succeeded") == 12
-        assert worker.get(done, queue="default", team="b", outcome="retrying") == GONE
-        assert worker.get(done, queue="default", team="b", outcome="dead") == GONE
-        late = "rsched_run_start_lateness_seconds"
-        # An unknown function is never started, so it has no lateness.
-        assert worker.get(f"{late}_count", queue="default", team="a") == 30
-        assert worker.get(f"{late}_bucket", queue="default", team="b", le="10.0") == 0
-        assert worker.get(f"{late}_bucket", queue="default", team="b", le="60.0") == 12
-        assert (worker.get(f"{late}_sum", queue="default", team="b") or 0) >= 12 * 20
-        assert worker.total("rsched_script_duration_seconds_count", verb="fetch") > 0
-        assert worker.get("rsched_attempts_running") == worker.get("rsched_results_waiting") == 0
-
+        check_worker(worker)
         scheduler = await d.scrape("scheduler")
         assert scheduler is not None
         assert scheduler.get("rsched_claimed_runs_total") == 42 + GONE
@@ -153,21 +172,7 @@ def test_each_process_tells_what_it_did(monkeypatch: pytest.MonkeyPatch, tmp_pat
             )
 
         recorder = await d.until("recorder", recorded, what="all recorded")
-        # Of each run four moves at least, and two more of each that was tried again.
-        assert recorder.total("rsched_recorded_events_total", stream="journal") >= 3 * 47
-        assert 0 < recorder.total("rsched_record_transactions_total") <= recorder.total("rsched_recorded_events_total")
-        one = {"shard": "s0"}
-        assert recorder.get("rsched_shard_closed", **one) == 0
-        assert (recorder.get("rsched_shard_generation", **one) or 0) > 0
-        assert recorder.get("rsched_workers_live", **one) == 1
-        assert recorder.get("rsched_partitions_owned", **one) == 1024
-        assert recorder.get("rsched_redis_up", **one) == recorder.get("rsched_postgres_up") == 1
-        assert (
-            recorder.get("rsched_unfinished_runs", **one) == recorder.get("rsched_runs_in_recovery_grace", **one) == 0
-        )
-        used, most = (recorder.get(f"rsched_redis_memory_{x}_bytes", **one) for x in ("used", "max"))
-        assert used is not None and most is not None and 0 < used < most  # noqa: PT018
-        assert recorder.get("rsched_journal_lag_seconds", stream="journal", **one) == 0
+        check_recorder(recorder)
 
         api = await d.until("api", lambda s: True, what="an api")
         again = await d.until(

@@ -38,29 +38,18 @@ class Job(NamedTuple):
 
 def record(
     name: str, *, now: int, kind: ScheduleKind, arg: str, team: str = "default", priority: Priority = "normal",
-    misfire: str = "o", grace_ms: int = 60_000, version: int = 1, schedule_version: int = 1, schedule_changed_at: int = 0,
-    state: JobState = JobState.ACTIVE, paused_from: int = 0, payload: Any = None, **extra: Any,
+    payload: Any = None, **head: Any,
 ) -> JobRecord:  # fmt: skip
+    """Returns the record of an active job. head: fields of its JobHead in place of these."""
     definition = make_definition(
         name, schedule=ScheduleSpec(at="2030-01-01T00:00:00Z"), team=team, payload=payload, priority=priority,
         created_at=now, updated_at=now, body_hash="x",
     )  # fmt: skip
-    return JobRecord(
-        JobHead(
-            state,
-            version,
-            schedule_version,
-            schedule_changed_at or now,
-            kind,
-            arg,
-            misfire,
-            grace_ms,
-            definition.queue_key,
-            paused_from,
-            **extra,
-        ),
-        definition,
-    )
+    fields: dict[str, Any] = {
+        "state": JobState.ACTIVE, "version": 1, "schedule_version": 1, "misfire": "o", "grace_ms": 60_000,
+    }  # fmt: skip
+    fields |= head | {"schedule_changed_at": head.get("schedule_changed_at") or now}
+    return JobRecord(JobHead(kind=kind, arg=arg, queue_key=definition.queue_key, **fields), definition)
 
 
 class World:
