@@ -21,6 +21,9 @@ from rsched.store.store import shard_tags
 from tests.support.deployment import Deployment, deployment
 
 _BATCH = 5000
+# Bytes of a run with its indexes, at most: while it is recorded at full speed, and on a past day after VACUUM.
+_AT_FULL_SPEED, _PAST_DAY = 400, 250
+_JUDGED_RUNS = 100_000
 _RETENTION_DAYS = 30
 _TABLES = {"runs": "finished_runs", "attempts": "failed_attempts"}
 # As the recorder's housekeeping does.
@@ -47,9 +50,10 @@ async def measure(*, runs: int, clock: Clock) -> dict[str, Any]:
         manifests = {t: _manifest(folder / t / f"{day}.json") for t in _TABLES}
         kept = runs - manifests["runs"].rows
         runs_bytes = full_speed["runs"]["bytes_per_row"], past_day["runs"]["bytes_per_row"]
-        bad = runs_bytes[0] > 400 or runs_bytes[1] > 250
+        # Below so many runs the table of unfinished ones, whose size does not grow with history, is most of what is measured.
+        too_large = runs >= _JUDGED_RUNS and (runs_bytes[0] > _AT_FULL_SPEED or runs_bytes[1] > _PAST_DAY)
         bad = (
-            bad
+            too_large
             or left.kind != "left"
             or archived.rows != sum(m.rows for m in manifests.values())
             or kept != runs // 1000

@@ -67,15 +67,7 @@ async def run_up(
     folder = _folder(options)
     with ExitStack() as stack:
         lock = await _lock_folder(folder, stack, clock=clock)
-        if options.port and port_taken(_HOST, options.port):
-            raise Misconfigured(
-                f"port {options.port} of {_HOST} is taken; stop what listens there, or choose another with --port"
-            )
-        for metrics in metrics_ports(options):
-            if port_taken(_HOST, metrics):
-                raise Misconfigured(
-                    f"port {metrics} of {_HOST} is taken; stop what listens there, or choose others with --metrics-port"
-                )
+        _require_free_ports(options)
         (folder / "processes.json").unlink(missing_ok=True)
         options = options._replace(
             port=options.port or free_port(), restart=options.restart and env.get("RSCHED_UP_RESTART") != "0"
@@ -105,6 +97,14 @@ async def run_up(
             last=partial(_close, servers, env, clock),
         )
         await _run(supervisor, stop, options=options, api=api, folder=folder, console=console, clock=clock)
+
+
+def _require_free_ports(options: UpOptions) -> None:
+    """Refuses ports that something else listens on."""
+    for port, others in (*([(options.port, "another with --port")] if options.port else []),
+                         *((port, "others with --metrics-port") for port in metrics_ports(options))):  # fmt: skip
+        if port_taken(_HOST, port):
+            raise Misconfigured(f"port {port} of {_HOST} is taken; stop what listens there, or choose {others}")
 
 
 async def _run(
