@@ -327,7 +327,7 @@ _PROBLEMS = {
     412: "Another version than If-Match named",
     413: "The definition is over 64 KB, or the batch too long",
     422: "Bad input; errors names each field",
-    503: "Not now. With `durability` the change may have been made, and a repeat with the same key settles it",
+    503: "Not now. With `durability` the change may have been made, and a repeat with the same key tells",
 }
 
 

@@ -194,12 +194,12 @@ class DueTimes:
         try:
             return int(head.arg) if head.kind == "o" else self._next(head, job.value, after)
         except _UNREADABLE as error:
-            # Due at once: the claim finds the same fault and parks the job with an alert.
+            # Due at once: the claim finds the same fault and marks the job as invalid, with an alert.
             _log.error("a schedule can't be read", extra={"fields": {"job": job.job_id, "error": str(error)}})
             return max(mark, head.schedule_changed_at)
 
     def _readable(self, head: JobHead, job: LedgerJob, due: int) -> bool:
-        """Whether it can be told what follows; else it stays due, for the claim, which parks it."""
+        """Whether it can be told what follows; else it stays due, for the claim, which marks it as invalid."""
         try:
             self._following(head, job.value, due)
         except _UNREADABLE:

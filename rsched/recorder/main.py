@@ -42,13 +42,13 @@ async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: 
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(served(metrics, settings))
         await stack.enter_async_context(ledger)
-        recorders, watches, ladders = [], [], []
+        recorders, watches, shedders = [], [], []
         for shard in tags:
             store = Store.open(settings.redis_url, prefix=settings.prefix, shard=shard, clock=clock)
             stack.push_async_callback(_closed, store)
             store.connection.metrics = metrics
             watches.append(ShardWatch(store, ledger, shard=shard, metrics=metrics, clock=clock))
-            ladders.append(LoadShedding(store.recovery, store.server, log=_log))
+            shedders.append(LoadShedding(store.recovery, store.server, log=_log))
             recorders.append(ShardRecorder(store, ledger, shard=shard, settings=settings, clock=clock))
         # Last in, first out: the loops end before what they use is closed.
         group = await stack.enter_async_context(anyio.create_task_group())
@@ -56,8 +56,8 @@ async def run_recorder(settings: RecorderSettings, stop: anyio.Event, *, clock: 
         for watch in watches:
             group.start_soon(watch.run)
         # Whether or not there is a Postgres: while there is none, Redis fills.
-        for load_level in ladders:
-            group.start_soon(_measured, load_level, clock)
+        for shedder in shedders:
+            group.start_soon(_measured, shedder, clock)
         await _schema_checked(ledger, clock)
         for recorder in recorders:
             group.start_soon(recorder.run)
@@ -70,8 +70,8 @@ async def _stopped(stop: anyio.Event, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-async def _measured(load_level: LoadShedding, clock: Clock) -> None:
-    await run_steps(load_level.step, name="load_level", clock=clock, wake=Wake(), idle_ms=EVERY_MS, log=_log)
+async def _measured(shedder: LoadShedding, clock: Clock) -> None:
+    await run_steps(shedder.step, name="load shedding", clock=clock, wake=Wake(), idle_ms=EVERY_MS, log=_log)
 
 
 async def _closed(store: Store) -> None:

@@ -12,7 +12,7 @@ from rsched.ledger.positions import Position
 from rsched.ledger.recovery.generations import RecorderLock
 from rsched.recorder.housekeeping import Housekeeping
 from rsched.recorder.reconcile.reconciler import Reconciler, keep_reconciled
-from rsched.recorder.reconcile.reconciler import RecorderSettingsPart as ReconcileKnobs
+from rsched.recorder.reconcile.reconciler import RecorderSettingsPart as ReconcilerSettings
 from rsched.recorder.recovery.background import BackgroundRestore
 from rsched.recorder.recovery.progress import Progress
 from rsched.recorder.recovery.recovery import STREAMS, Recovered, Recovery
@@ -35,7 +35,7 @@ _CUT_MS = 20
 _DAY_MS = 86_400_000.0
 
 
-class RecorderSettingsPart(ReconcileKnobs, Protocol):
+class RecorderSettingsPart(ReconcilerSettings, Protocol):
     """What of RecorderSettings is used here."""
 
     @property

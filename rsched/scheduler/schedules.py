@@ -47,7 +47,7 @@ class Schedules:
         return load(record.definition, calendars={n: c.entries for n, c in calendars.items()})
 
     async def invalidate(self, job: JobId, error: Exception) -> None:
-        """Sets the job aside as invalid, unless it was changed meanwhile or does not run anyway."""
+        """Marks the job as invalid, unless it was changed meanwhile or does not run anyway."""
         head = await self._store.jobs.get_head(job)
         if (
             head is not None

@@ -177,7 +177,7 @@ class App:
             The function, unchanged.
 
         Raises:
-            Misconfigured: The name is taken, the queue's name does not match, or what is registered is no function.
+            Misconfigured: The name is taken, the queue's name does not match, or what is registered is not a function.
         """
         if callable(name):
             return self._register(name, name=None, queue=queue)

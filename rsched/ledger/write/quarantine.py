@@ -52,7 +52,7 @@ class Quarantine:
     async def refused_ends(self, page: Sequence[tuple[RunId, RunRecord]]) -> dict[RunId, RunRecord]:
         """Finds the runs whose end could not be recorded: they are over, though the ledger has them as unfinished.
 
-        A later event that is no end does not count: its run may be pending still.
+        A later event that does not end the run does not count: its run may be pending still.
 
         Args:
             page: Runs as the ledger has them.

@@ -1,7 +1,7 @@
 """The jobs of a shard against its due sets and against the ledger.
 
 What the ledger says is asked only once it has everything that the journal had when Redis was looked at: a difference that is
-there then is no lag.
+there then is not lag.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Reconciler:
         return bool(self._parts)
 
     async def _begin(self) -> bool:
-        """False while a restoration is at work: what is still missing is no inconsistency."""
+        """False while a restoration is at work: what is still missing is not an inconsistency."""
         if await self._store.restore.is_in_progress():
             return False
         self._pass = self._new()

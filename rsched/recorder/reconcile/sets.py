@@ -110,7 +110,7 @@ class SetParts:
                         record.definition, calendars={n: c.entries for n, c in exclusions.items()}
                     )
                 except (RschedError, ValueError, KeyError, ArithmeticError):
-                    continue  # the claim parks its jobs
+                    continue  # the claim marks its jobs as invalid
                 entries, digest = await p.store.reconciliation.inspect_occurrences(name)
                 if entries and not _contiguous(entries, schedule):
                     p.saw(
