@@ -16,7 +16,8 @@ from rsched.core.errors import NeedsFixing, Unavailable
 REFUSED = (
     psycopg.DataError, psycopg.IntegrityError, ProgramLimitExceeded, ValueError, KeyError, OverflowError, TypeError,
 )  # fmt: skip
-# What passes by itself, or once people have fixed it: away, restarting, full (class 53), read-only or otherwise out of order (class 25, XX).
+# What passes by itself, or once people have fixed it: away, restarting, full (class 53), read-only or otherwise out of order
+# (class 25, XX).
 _PASSES = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError, psycopg_pool.PoolTimeout,
            psycopg_pool.PoolClosed, OSError)  # fmt: skip
 # A database that was restored, dropped or changed under the process: what our statements name is not there, or is another thing.
