@@ -41,8 +41,8 @@ def move_history(run: Run, disk: Path) -> None:
     os.chown(disk, server.st_uid, server.st_gid)
     with psycopg.connect(run.w.database_url, autocommit=True) as c:
         c.execute(f"CREATE TABLESPACE small LOCATION '{disk}'".encode())
-        tables = c.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'runs'::regclass")
-        for (table,) in tables.fetchall():
+        days = c.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'finished_runs'::regclass")
+        for table in ("unfinished_runs", *(table for (table,) in days.fetchall())):
             c.execute(f"ALTER TABLE {table} SET TABLESPACE small".encode())
 
 
