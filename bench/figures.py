@@ -37,7 +37,7 @@ def circumstances(clock: Clock) -> dict[str, Any]:
     """Where, when and from what a result was obtained."""
     return {
         "date": datetime.fromtimestamp(clock.wall_ms() / 1000, UTC).isoformat(timespec="seconds"),
-        "revision": _git("revision-parse", "--short", "HEAD") + ("-modified" if _git("status", "--porcelain") else ""),
+        "revision": _git("rev-parse", "--short", "HEAD") + ("-modified" if _git("status", "--porcelain") else ""),
         "machine": {
             "cpu": _cpu_model(),
             "cores": os.cpu_count(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ pytestmark = pytest.mark.slow
 def test_a_quick_benchmark_gives_a_result_without_a_breach(name: str, tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     assert main([name, "--quick", "--json", str(path)]) == 0
+    # Of a result that does not say where it comes from nothing can be concluded.
+    assert re.fullmatch(r"[0-9a-f]{7,40}(-modified)?", json.loads(path.read_text())["revision"])
     result = json.loads(path.read_text())
     assert result["benchmark"] == name
     assert result["machine"]["cores"] >= 1
