@@ -54,11 +54,11 @@ def of_another_type(name: str) -> Fault:
 async def table_gone(run: Run) -> AsyncIterator[None]:
     """As in a database that was restored and not migrated."""
     with psycopg.connect(run.w.database_url, autocommit=True) as c:
-        c.execute("ALTER TABLE runs RENAME TO runs_kept_away")
+        c.execute("ALTER TABLE unfinished_runs RENAME TO runs_kept_away")
         try:
             yield
         finally:
-            c.execute("ALTER TABLE runs_kept_away RENAME TO runs")
+            c.execute("ALTER TABLE runs_kept_away RENAME TO unfinished_runs")
 
 
 @pytest.mark.parametrize(
